@@ -1,22 +1,30 @@
 """The module of each command, the options that several commands share, and how typer calls a command.
 
-A command is a function with the decorator ``command``: its parameters and docstring are what ``--help`` shows, and the
-number that it returns is the exit code. Its module is imported when the command is called or shown. Calls of AWS raise
+The function of ``tables status`` is ``tables_status_command``: its parameters and docstring are what ``--help`` shows.
+It returns an ``Answer``, which adds the option ``--json``, or an exit code. The fields of a dataclass among its
+parameters, such as ``Place``, are options. A parameter ``stack`` is the stack at a ``Place``, whose options the
+commands that its errors advise get. A module is imported when a command of it is called or shown. Calls of AWS raise
 errors of botocore. If a command raises an error, ``cli.errors`` ends it with an exit code by the error's type.
 """
 
 import inspect
 import os
+import re
 import shlex
 from collections import UserDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
+
+from cli.errors import ExitCode
+from lake.documents import format_json
+from lake.errors import HybridRouterError
 
 MODULES = {
     "cli.inspect.status": ("status",),
@@ -67,37 +75,51 @@ Cores = Annotated[int, typer.Option(min=1, help="Cores to use.")]
 ALL_CORES = os.cpu_count() or 1
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
-Command = TypeVar("Command", bound=Callable[..., int | None])
-_FUNCTIONS: dict[str, Callable[..., int | None]] = {}
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command has found: the document for a program, a function that prints it for a person, the exit code."""
+
+    document: object
+    show: Callable[[], object]
+    code: ExitCode = ExitCode.OK
+
+    def print(self, *, as_json: bool) -> ExitCode:
+        if as_json:
+            typer.echo(format_json(self.document))
+        else:
+            self.show()
+        return self.code
 
 
-def account_options(profile: str | None, region: str | None) -> str:
-    """The options with which the person named account and region, with a space before each.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stack is."""
 
-    They are the same for the AWS command line and for ``hybrid-router``.
-    """
-    named = (("--profile", profile), ("--region", region))
-    return "".join(f" {option} {shlex.quote(value)}" for option, value in named if value is not None)
+    stage: Stage = "dev"
+    local: Local = False
+    profile: Profile = None
+    region: Region = None
+
+    @property
+    def account_options(self) -> str:
+        """The options with which the person named account and region, with a space before each.
+
+        They are the same for the AWS command line and for ``hybrid-router``.
+        """
+        named = (("--profile", self.profile), ("--region", self.region))
+        return "".join(f" {option} {shlex.quote(value)}" for option, value in named if value is not None)
+
+    @property
+    def cdk(self) -> str:
+        """CDK's command line for the account and region that the person named; it has no option for the region."""
+        environment = "" if self.region is None else f"AWS_REGION={shlex.quote(self.region)} "
+        return f"{environment}cdk{replace(self, region=None).account_options}"
 
 
-def cdk_command(profile: str | None, region: str | None) -> str:
-    """Return CDK's command line for the account and region that the person named; it has no option for the region."""
-    environment = "" if region is None else f"AWS_REGION={shlex.quote(region)} "
-    return f"{environment}cdk{account_options(profile, None)}"
-
-
-def command(words: str) -> Callable[[Command], Command]:
-    """Register the function of the command with these words, as in ``MODULES``; the function is returned unchanged.
-
-    A first parameter ``stack`` is the stack of the stage that ``--stage``, ``--local``, ``--profile`` and ``--region``
-    name; the commands that its errors advise get these options.
-    """
-
-    def register(function: Command) -> Command:
-        _FUNCTIONS[words] = function
-        return function
-
-    return register
+DEFAULT_PLACE = Place()
+OPTION = inspect.Parameter.KEYWORD_ONLY
+"""How typer passes each value."""
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,37 +148,46 @@ class _Commands(UserDict[str, Any]):
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
         if isinstance(place := super().__getitem__(name), tuple):
             module, words = place
-            import_module(module)
+            function = getattr(import_module(module), f"{re.sub('[ -]', '_', words)}_command")
             app = typer.Typer(add_completion=False)
-            app.command(name)(_as_called(_FUNCTIONS[words]))
+            app.command(name)(_as_called(function))
             self[name] = typer.main.get_command(app)
         return super().__getitem__(name)
 
 
-def _place(stage: Stage = "dev", local: Local = False, profile: Profile = None, region: Region = None) -> None:
-    """Return the options that say where a stack is."""
-
-
-def _as_called(function: Callable[..., int | None]) -> Callable[..., None]:
-    own, place = (list(inspect.signature(item, eval_str=True).parameters.values()) for item in (function, _place))
-    has_stack = own[0].name == "stack"
+def _as_called(function: Callable[..., Answer | int | None]) -> Callable[..., None]:
+    """Return a function whose parameters are the command's options; options of the stack come last in ``--help``."""
+    signature = inspect.signature(function, eval_str=True)
+    parameters, has_answer = dict(signature.parameters), signature.return_annotation is Answer
+    if has_answer:
+        parameters["as_json"] = inspect.Parameter("as_json", OPTION, default=False, annotation=Json)
+    kinds: dict[str, Any] = {name: item.annotation for name, item in parameters.items()}
+    groups = {name: Place if name == "stack" else kind for name, kind in kinds.items() if is_dataclass(kind)}
+    named: list[inspect.Parameter] = []
+    for name in sorted(parameters, key="stack".__eq__):
+        parts = (
+            inspect.signature(groups[name], eval_str=True).parameters if name in groups else {name: parameters[name]}
+        )
+        named += (item.replace(kind=OPTION) for item in parts.values())
 
     @wraps(function)
     def called(**options: Any) -> None:  # noqa: ANN401
-        if not has_stack:
-            raise typer.Exit(function(**options) or 0)
-        from cli.deployed_stack import connect_to_stage
-        from lake.errors import HybridRouterError
+        as_json = has_answer and options.pop("as_json")
+        for name, kind in groups.items():
+            options[name] = kind(**{item.name: options.pop(item.name) for item in fields(kind)})
+        if "stack" in groups:
+            from cli.deployed_stack import connect_to_stage
 
-        stack = connect_to_stage(**{item.name: options.pop(item.name) for item in place})
+            options["stack"] = connect_to_stage(options["stack"])
         try:
-            raise typer.Exit(function(stack, **options) or 0)
+            answer = function(**options)
+            code = answer.print(as_json=as_json) if isinstance(answer, Answer) else answer
         except HybridRouterError as error:
-            error.args = tuple(stack.runnable(item) if isinstance(item, str) else item for item in error.args)
+            if stack := options.get("stack"):
+                error.args = tuple(stack.runnable(item) if isinstance(item, str) else item for item in error.args)
             raise
+        raise typer.Exit(code or ExitCode.OK)
 
-    named = [*own[1:], *place] if has_stack else own
-    options = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in named]
-    cast("Any", called).__signature__ = inspect.Signature(options)
-    called.__annotations__ = {item.name: item.annotation for item in options}
+    cast("Any", called).__signature__ = inspect.Signature(named)
+    called.__annotations__ = {item.name: item.annotation for item in named}
     return called

@@ -12,10 +12,10 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.commands import Json, account_options, cdk_command, command
+from cli.commands import Answer, Place
 from cli.errors import NotReachableError, advise
 from cli.local_clouds import read_local_state
-from cli.terminal import print_answer, print_facts
+from cli.terminal import print_facts
 from infra.names import StackOutputs, stack_name
 from lake.aws_types import S3Client
 from lake.documents import read_uri
@@ -23,9 +23,9 @@ from lake.engines import ENGINES
 from lake.errors import (
     REFUSED,
     REFUSED_BY,
-    HybridRouterError,
     InvalidInputError,
     InvalidSettingsError,
+    TerminalError,
     UnknownDatasetError,
 )
 from lake.faults import error_code
@@ -42,10 +42,6 @@ INVOKE_CONFIG = Config(read_timeout=910, tcp_keepalive=True, retries={"total_max
 """Waits longer than the maximum timeout of a Lambda function, 900 s, with keep-alive for routers that drop silent
 connections earlier. It makes one attempt: a person decides whether the function runs again."""
 STACK_PREFIX = stack_name("")
-
-
-class FunctionFailedError(HybridRouterError):
-    """A Lambda function that a command invoked has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +160,7 @@ class DeployedStack:
         response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(response["Payload"].read())
         if response.get("FunctionError"):
-            raise FunctionFailedError(f"{name} failed: {body.get('errorMessage', body)}; see its log")
+            raise TerminalError(f"{name} failed: {body.get('errorMessage', body)}; see its log")
         if REFUSED in body:
             unknown = body.get(REFUSED_BY) == UnknownDatasetError.__name__
             raise (UnknownDatasetError if unknown else InvalidInputError)(body[REFUSED])
@@ -183,22 +179,19 @@ def known_dataset(stack: DeployedStack, dataset: str) -> DatasetRow:
     return row
 
 
-def connect_to_stage(
-    stage: str, *, local: bool, profile: str | None = None, region: str | None = None
-) -> DeployedStack:
-    if local:
-        cloud = read_local_state(stage)
+def connect_to_stage(place: Place) -> DeployedStack:
+    if place.local:
+        cloud = read_local_state(place.stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
         endpoint, config = cloud["endpoint"], isolation.client_config()
-        outputs = _read_outputs(session, stage, endpoint, config)
+        outputs = _read_outputs(session, place.stage, endpoint, config)
         return DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
     try:
-        session = boto3.Session(profile_name=profile, region_name=region)
-        outputs = _read_outputs(session, stage, config=AWS_CONFIG)
+        session = boto3.Session(profile_name=place.profile, region_name=place.region)
+        outputs = _read_outputs(session, place.stage, config=AWS_CONFIG)
     except (BotoCoreError, ClientError) as error:
-        raise NotReachableError(_no_stack(error, stage, cdk_command(profile, region))) from error
-    options = account_options(profile, region)
-    return replace(DeployedStack.connect(outputs, session, config=AWS_CONFIG), account_options=options)
+        raise NotReachableError(_no_stack(error, place)) from error
+    return replace(DeployedStack.connect(outputs, session, config=AWS_CONFIG), account_options=place.account_options)
 
 
 def _read_outputs(
@@ -209,29 +202,25 @@ def _read_outputs(
     return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 
 
-def _no_stack(error: BotoCoreError | ClientError, stage: str, cdk: str) -> str:
+def _no_stack(error: BotoCoreError | ClientError, place: Place) -> str:
     local = "or add --local for the cloud on this machine"
     # The answer of DescribeStacks for a name that does not exist.
     if isinstance(error, ClientError) and error_code(error) == "ValidationError":
         return (
-            f"there is no stack {stack_name(stage)} in this account and region: pass --stage, --profile or --region of "
-            f"the one that you mean, or run '{cdk} deploy -c stage={stage}', {local}"
+            f"there is no stack {stack_name(place.stage)} in this account and region: pass --stage, --profile or "
+            f"--region of the one that you mean, or run '{place.cdk} deploy -c stage={place.stage}', {local}"
         )
     return f"{advise(error)}, {local}"
 
 
-@command("outputs")
-def print_outputs(
+def outputs_command(
     stack: DeployedStack,
     name: Annotated[str | None, typer.Argument(help="Print only the value of this output.")] = None,
-    *,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
     outputs = dict(sorted(stack.outputs.to_outputs().items()))
     if name is None:
-        print_answer(outputs, lambda: print_facts(outputs.items()), as_json=as_json)
-    elif name in outputs:
-        print_answer({name: outputs[name]}, lambda: typer.echo(outputs[name]), as_json=as_json)
-    else:
+        return Answer(outputs, lambda: print_facts(outputs.items()))
+    if name not in outputs:
         raise InvalidInputError(f"the stack has no output {name!r}: it has {', '.join(outputs)}")
+    return Answer({name: outputs[name]}, lambda: typer.echo(outputs[name]))

@@ -23,10 +23,10 @@ from urllib.parse import urlsplit
 
 import typer
 
-from cli.commands import Json, SettingsFile, command
+from cli.commands import Answer, SettingsFile
 from cli.errors import NotReachableError
-from cli.terminal import ended_by_signal, print_answer
-from lake.errors import HybridRouterError, InvalidInputError
+from cli.terminal import ended_by_signal
+from lake.errors import InvalidInputError, TerminalError
 from lake.settings import Settings, load_settings
 from lake.settings.model import STAGE_NAME
 from local.isolation import REGION, AccessKey
@@ -39,10 +39,6 @@ def local_state() -> Path:
     """Return the folder of all local clouds of a user (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base).absolute() / "hybrid-router" / "local"
-
-
-class LocalCloudRunsError(HybridRouterError):
-    """A local cloud of this stage is running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ class LocalStage:
     def claimed(self, *, wait: bool = False) -> Iterator[None]:
         """Be the only process that runs a cloud of this stage, and first remove what earlier ones left.
 
-        ``wait``: wait until a running cloud has ended; otherwise ``LocalCloudRunsError`` is raised.
+        ``wait``: wait until a running cloud has ended; otherwise ``TerminalError`` is raised.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock_file.touch()
@@ -90,7 +86,7 @@ class LocalStage:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
-                raise LocalCloudRunsError(
+                raise TerminalError(
                     f"a local cloud of stage {self.stage} is running already (process {self.owner()}): use it with "
                     f"--local --stage {self.stage}, or end it with 'hybrid-router local down --stage {self.stage}'"
                 ) from None
@@ -165,8 +161,7 @@ def read_local_state(stage: str) -> Mapping[str, Any]:
         ) from error
 
 
-@command("local up")
-def local_up(
+def local_up_command(
     settings_file: SettingsFile = Path("settings/dev.toml"),
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Keep its buckets and logs when it ends.")] = False,
@@ -217,8 +212,7 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
         cloud.wait()
 
 
-@command("local down")
-def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of the stack.")] = "dev") -> None:
+def local_down_command(stage_name: Annotated[str, typer.Option("--stage", help="Stage of the stack.")] = "dev") -> None:
     """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
     if not STAGE_NAME.fullmatch(stage_name):
         raise InvalidInputError(
@@ -234,8 +228,7 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
         typer.echo(f"no local cloud of stage {stage_name} is running; the files of a killed one are deleted")
 
 
-@command("local ls")
-def print_local_clouds(*, as_json: Json = False) -> None:
+def local_ls_command() -> Answer:
     """List the local clouds of this machine, with what killed ones have left."""
     clouds = []
     for stage in stages(local_state()):
@@ -244,7 +237,7 @@ def print_local_clouds(*, as_json: Json = False) -> None:
         endpoint = json.loads(stage.state_file.read_text(encoding="utf-8"))["endpoint"] if has_state else None
         clouds.append({"stage": stage.stage, "running": pid is not None, "pid": pid, "endpoint": endpoint})
     kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
-    print_answer({"clouds": clouds, "kept": kept}, lambda: _print(clouds, kept), as_json=as_json)
+    return Answer({"clouds": clouds, "kept": kept}, lambda: _print(clouds, kept))
 
 
 def _print(clouds: list[dict[str, Any]], kept: list[str]) -> None:

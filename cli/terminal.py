@@ -3,7 +3,7 @@
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,18 +12,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.status import Status
 
-from lake.documents import format_json
 from lake.texts import format_size, printable
 
 GAP = "  "
-
-
-def print_answer(document: object, show: Callable[[], object], *, as_json: bool) -> None:
-    """Print the document for a program, or call ``show``, which prints it for a person."""
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        show()
 
 
 def print_table(title: str, names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

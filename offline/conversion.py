@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from lake.commit import PendingObject, SourceCount
@@ -20,8 +20,8 @@ from transform.run_task import run_task
 from transform.source import S3_REQUESTS, Requests
 from transform.task_model import FileFailure, Task, TaskResult
 
-TASKS_PER_CORE = 2
-"""Maximum number of waiting or running tasks for each core; further groups wait."""
+GROUPS_PER_CORE = 2
+"""Maximum number of groups that are converted at a time for each core; further groups wait."""
 MIN_TASK_BYTES = 32 << 20
 """Minimum NDJSON of a task: another core is not worth smaller Parquet files."""
 DISK_REQUESTS = Requests(4, 32)
@@ -41,7 +41,7 @@ class _Group:
     manifest: Manifest
     folder: str | None
     tasks: tuple[Task, ...] = ()
-    results: list[TaskResult] = field(default_factory=list)
+    results: Sequence[TaskResult] = ()
     excluded: dict[ObjectVersion, str] = field(default_factory=dict)
     refused: dict[ObjectVersion, FileFailure] = field(default_factory=dict)
 
@@ -57,71 +57,61 @@ class Conversion:
     def run(self, groups: Iterable[list[InputFile]]) -> Iterator[GroupOutcome]:
         """Convert groups concurrently; published groups stay if the caller stops.
 
-        ``on_read`` gets the bytes of each ended task, even if its group is converted again without a file. Raises
-        ``OSError`` if the disk is full, or a folder may not be written to.
+        ``on_read`` gets the bytes of each ended task in its thread, even if its group is converted again without a
+        file. Raises ``OSError`` if the disk is full, or a folder may not be written to.
         """
-        waiting = iter(groups)
-        running: dict[Future[TaskResult], _Group] = {}
-        with ThreadPoolExecutor(self.cores) as pool:
+        waiting, running, limit = iter(groups), set[Future[_Group]](), self.cores * GROUPS_PER_CORE
+        with ThreadPoolExecutor(limit) as pool_of_groups, ThreadPoolExecutor(self.cores) as pool:
             try:
                 while True:
-                    while len(running) < self.cores * TASKS_PER_CORE and (files := next(waiting, None)) is not None:
-                        now, named = datetime.now(UTC), tuple(item.file for item in files)
-                        new = Manifest(new_manifest_id(now), Lane.BATCH, files[0].partition, iso_utc(now), named)
-                        folder = next((item.folder for item in files if item.folder is not None), None)
-                        self._submit(pool, _Group(new, folder), running)
+                    following = islice(waiting, limit - len(running))
+                    running |= {pool_of_groups.submit(self._convert, pool, files) for files in following}
                     if not running:
                         return
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        yield from self._receive(pool, future, running)
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield self._publish(future.result())
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _submit(self, pool: Executor, group: _Group, running: dict[Future[TaskResult], _Group]) -> None:
-        """Begin the tasks of a group, for all of its files that are not excluded."""
-        files = [file for file in group.manifest.files if file not in group.excluded]
-        size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in files)
-        min_tasks = max(1, min(self.cores, size // MIN_TASK_BYTES))
-        group.results = []
-        group.tasks = plan_tasks(group.manifest, files, self.settings, min_tasks, self.region, group.excluded)
-        staging = self.output.staging(group.manifest.id)
-        staging.mkdir(parents=True, exist_ok=True)
-        for task in group.tasks:
-            running[pool.submit(convert_task, task, staging)] = group
-
-    def _receive(
-        self, pool: Executor, future: Future[TaskResult], running: dict[Future[TaskResult], _Group]
-    ) -> Iterator[GroupOutcome]:
-        group, result = running.pop(future), future.result()
-        group.results.append(result)
-        self.output.write_back(group.manifest.id, (*result.objects, *result.quarantine))
-        self.on_read(sum(split.split.size for split in result.splits))
-        if len(group.results) < len(group.tasks):
-            return
-        failures = {item.file: item for result in group.results for item in result.failures}
-        if failures:
+    def _convert(self, pool: Executor, files: Sequence[InputFile]) -> _Group:
+        """Convert the files of a group, again without those that fail."""
+        now, named = datetime.now(UTC), tuple(item.file for item in files)
+        manifest = Manifest(new_manifest_id(now), Lane.BATCH, files[0].partition, iso_utc(now), named)
+        group = _Group(manifest, next((item.folder for item in files if item.folder is not None), None))
+        while True:
+            left = [file for file in group.manifest.files if file not in group.excluded]
+            size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in left)
+            min_tasks = max(1, min(self.cores, size // MIN_TASK_BYTES))
+            group.tasks = plan_tasks(group.manifest, left, self.settings, min_tasks, self.region, group.excluded)
+            self.output.staging(manifest.id).mkdir(parents=True, exist_ok=True)
+            group.results = list(pool.map(self._run_task, group.tasks))
+            failures = {item.file: item for result in group.results for item in result.failures}
+            if not failures:
+                return group
             # Unreadable files go to the quarantine; files that another call may be able to read leave the manifest.
             for file, failure in failures.items():
                 if failure.advice is None and failure.denied is None:
                     group.excluded[file] = failure.reason
                 else:
                     group.refused[file] = failure
-            files = tuple(file for file in group.manifest.files if file not in group.refused)
-            group.manifest = replace(group.manifest, files=files)
-            self.output.discard(group.manifest.id)
-            self._submit(pool, group, running)
-            if group.tasks:
-                return
-        yield self._publish(group)
+            files_left = tuple(file for file in group.manifest.files if file not in group.refused)
+            group.manifest = replace(group.manifest, files=files_left)
+            self.output.discard(manifest.id)
+
+    def _run_task(self, task: Task) -> TaskResult:
+        result = convert_task(task, self.output.staging(task.manifest))
+        self.output.write_back(task.manifest, (*result.objects, *result.quarantine))
+        self.on_read(sum(split.split.size for split in result.splits))
+        return result
 
     def _publish(self, group: _Group) -> GroupOutcome:
         manifest = group.manifest
         if not manifest.files:
             return GroupOutcome((), (), group.refused)
         sources = audit(manifest, group.tasks, group.results)
-        ordered = sorted(group.results, key=lambda result: result.number)
-        objects = tuple(item for result in ordered for item in result.objects)
-        quarantine = [item for result in ordered for item in result.quarantine]
+        objects = tuple(item for result in group.results for item in result.objects)
+        quarantine = [item for result in group.results for item in result.quarantine]
         self.output.commit(manifest, group.folder, sources, chain(objects, quarantine))
         return GroupOutcome(sources, objects, group.refused)
 

@@ -70,12 +70,6 @@ class FolderCommit:
     objects: tuple[PendingObject, ...]
 
 
-class PublishedFile(NamedTuple):
-    path: Path
-    partition: Partition
-    rows: int
-
-
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
     """Moves written files into the staging folder of a manifest, under the name of their bucket and key."""
@@ -189,7 +183,8 @@ class OutputFolder:
             self._written[path] = self._disk.submit(_synchronize_path, path)
 
     def discard(self, manifest: str) -> None:
-        for path in [path for path in self._written if path.is_relative_to(self.staging(manifest))]:
+        # Other threads add paths of other manifests meanwhile.
+        for path in [path for path in list(self._written) if path.is_relative_to(self.staging(manifest))]:
             del self._written[path]
         shutil.rmtree(self.staging(manifest), ignore_errors=True)
 
@@ -285,15 +280,15 @@ class OutputFolder:
             self._synchronize({path.parent for path in objects if path.parent.exists()})
             withdrawn.unlink()
 
-    def published_files(self) -> Iterator[PublishedFile]:
-        """Yield the Parquet files of published manifests, without files that a person has deleted."""
+    def published_files(self) -> Iterator[tuple[Partition, Path, PendingObject]]:
+        """Yield hour, path and object of the Parquet files of published manifests, except those a person deleted."""
         root = self.root.resolve()
         for result in sorted(self._results.glob("*.json")):
             commit = self._read(result)
             for item in commit.objects:
                 path = root / item.bucket / item.key
                 if item.bucket == LAKE and path.exists():
-                    yield PublishedFile(path, commit.partition, item.rows)
+                    yield commit.partition, path, item
 
     def _read(self, path: Path) -> FolderCommit:
         try:

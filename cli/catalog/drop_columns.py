@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import typer
 
 from cli.catalog.suggest import RangeReader, reading_object
-from cli.commands import Dataset, DryRun, Json, command
+from cli.commands import Answer, Dataset, DryRun
 from cli.deployed_stack import DeployedStack, known_dataset
-from cli.terminal import ended_by_signal, print_answer, working
+from cli.terminal import ended_by_signal, working
 from lake.errors import InvalidInputError
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
@@ -20,14 +20,7 @@ from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import format_count
 
 
-@command("catalog drop-columns")
-def print_dropped_columns(
-    stack: DeployedStack,
-    dataset: Dataset,
-    *,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def catalog_drop_columns_command(stack: DeployedStack, dataset: Dataset, *, dry_run: DryRun = False) -> Answer:
     """Drop the columns of a dataset that have no value in any published file, to make room for others."""
     # A Parquet file of the lake has only the columns in which it has a value, so its footer decides.
     row = known_dataset(stack, dataset)
@@ -46,7 +39,7 @@ def print_dropped_columns(
     verb = "would be dropped" if dry_run else "dropped"
     total = f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(len(read), 'file')}"
     document = {"dataset": dataset, "dryRun": dry_run, "files": len(read), "dropped": dropped}
-    print_answer(document, lambda: typer.echo("\n".join([*dropped, total])), as_json=as_json)
+    return Answer(document, lambda: typer.echo("\n".join([*dropped, total])))
 
 
 def _drop(

@@ -29,11 +29,11 @@ from cli.catalog.column_types import (
     quoted,
     spark_view,
 )
-from cli.commands import Json, Local, Profile, Region, Stage, command
+from cli.commands import DEFAULT_PLACE, Answer, Place
 from cli.deployed_stack import DeployedStack, connect_to_stage, known_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import NotFoundError
-from cli.terminal import print_answer, print_table, working
+from cli.terminal import print_table, working
 from lake.aws_types import Buffer, S3Client
 from lake.errors import InvalidInputError, TerminalError
 from lake.faults import Fault, judge
@@ -59,33 +59,23 @@ SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""
 
 
-@command("catalog suggest")
-def suggest(
+def catalog_suggest_command(
     dataset: Annotated[str, typer.Argument(help="Name of the dataset, or its folder in the output of convert.")],
     files: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of Parquet objects to read.")] = 5,
     dialect: Annotated[Dialect | None, typer.Option(help="Print only the SQL of this dialect.")] = None,
-    *,
-    as_json: Json = False,
-    stage: Stage = "dev",
-    local: Local = False,
-    profile: Profile = None,
-    region: Region = None,
-) -> None:
+    place: Place = DEFAULT_PLACE,
+) -> Answer:
     """Propose types for the columns of a dataset, count what they refuse, and print a view that casts to them.
 
     A name with a slash is a folder, such as converted/lake/orders: it needs no stack.
     """
     if "/" in dataset:
-        print_folder_suggestion(Path(dataset), files, dialect, as_json=as_json)
-    else:
-        stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-        print_suggestion(stack, dataset, files, dialect, as_json=as_json)
+        return suggest_for_folder(Path(dataset), files, dialect)
+    return suggest_for_dataset(connect_to_stage(place), dataset, files, dialect)
 
 
-def print_suggestion(
-    stack: DeployedStack, dataset: str, max_objects: int, dialect: Dialect | None, *, as_json: bool = False
-) -> None:
-    """Print the types and the SQL of views; ``max_objects``: maximum number of Parquet objects that are read."""
+def suggest_for_dataset(stack: DeployedStack, dataset: str, max_objects: int, dialect: Dialect | None) -> Answer:
+    """Return the types and the SQL of views; ``max_objects``: maximum number of Parquet objects that are read."""
     row = known_dataset(stack, dataset)
     with working("reading a sample of the lake ..."):
         sample = read_sample(stack, dataset, max_objects)
@@ -93,11 +83,11 @@ def print_suggestion(
         folder = f"s3://{stack.resources.lake_bucket}/{dataset}/"
         raise NotFoundError(f"{folder} has no Parquet object yet: run 'hybrid-router status' to see what waits")
     proposals = {name: propose(sample.values.get(name, {})) for name in dict.fromkeys((*row.columns, *sample.values))}
-    _print_all(dataset, sample, proposals, _views(stack, row, proposals), dialect, as_json=as_json)
+    return _answer(dataset, sample, proposals, _views(stack, row, proposals), dialect)
 
 
-def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool = False) -> None:
-    """Print types for a dataset's folder in the output of ``convert``; a folder has no table in Athena."""
+def suggest_for_folder(folder: Path, max_files: int, dialect: Dialect | None) -> Answer:
+    """Return types for a dataset's folder in the output of ``convert``; a folder has no table in Athena."""
     if dialect is Dialect.ATHENA:
         raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
     sample = DatasetSample()
@@ -120,22 +110,20 @@ def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | Non
         Dialect.DUCKDB: duckdb_view(duckdb_folder(str(folder.resolve())), dataset, [*proposals], typed),
         Dialect.SPARK: spark_view("", dataset, [*proposals], typed),
     }
-    _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
+    return _answer(dataset, sample, proposals, views, dialect)
 
 
 def _typed(proposals: dict[str, Proposal]) -> dict[str, ColumnType]:
     return {name: proposal.type for name, proposal in proposals.items() if proposal.type is not None}
 
 
-def _print_all(
+def _answer(
     dataset: str,
     sample: DatasetSample,
     proposals: dict[str, Proposal],
     views: dict[Dialect, str],
     dialect: Dialect | None,
-    *,
-    as_json: bool,
-) -> None:
+) -> Answer:
     columns = (
         SuggestedColumn(
             name=name,
@@ -151,7 +139,7 @@ def _print_all(
     sql = {dialect.value: view for dialect, view in views.items()}
     document = Suggestion(dataset, sample.objects, sample.rows, tuple(columns), sql)
     text = _print if dialect is None else lambda _: typer.echo(f"{views[dialect]};")
-    print_answer(document, lambda: text(document), as_json=as_json)
+    return Answer(document, lambda: text(document))
 
 
 def _views(stack: DeployedStack, row: DatasetRow, proposals: dict[str, Proposal]) -> dict[Dialect, str]:

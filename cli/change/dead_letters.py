@@ -11,11 +11,10 @@ from typing import Any
 import typer
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from cli.commands import DryRun, Json, Limit, command
+from cli.commands import Answer, DryRun, Json, Limit
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.terminal import print_answer
 from lake.errors import InvalidInputError
 from lake.ledger.table import batches_of
 from lake.texts import format_clock, format_count, printable
@@ -45,15 +44,14 @@ class DeadLetter:
     """Whether ``redrive`` sends it to ``route``, before it is removed."""
 
 
-@command("dead-letters ls")
-def print_dead_letters(stack: DeployedStack, limit: Limit = 100, *, as_json: Json = False) -> int:
+def dead_letters_ls_command(stack: DeployedStack, limit: Limit = 100) -> Answer:
     """List the messages, with what redrive does with each; exit code 1 if there are any."""
     with _shown_again(stack) as hidden:
         letters = sorted((letter for letter, _ in _receive(stack, hidden, limit)), key=lambda letter: letter.sent_at)
     is_complete = len(letters) < limit
     document = {"deadLetters": [asdict(letter) for letter in letters], "complete": is_complete}
-    print_answer(document, lambda: _print(stack, letters, is_complete), as_json=as_json)
-    return ExitCode.NEGATIVE if letters else ExitCode.OK
+    code = ExitCode.NEGATIVE if letters else ExitCode.OK
+    return Answer(document, lambda: _print(stack, letters, is_complete), code)
 
 
 def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: bool) -> None:
@@ -68,8 +66,7 @@ def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: boo
     typer.echo(end if letters else "there are no dead letters")
 
 
-@command("dead-letters redrive")
-def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
+def dead_letters_redrive_command(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
     """Send events of files without an owner to route again, and remove all messages from the queue."""
     # Sending an event twice changes nothing, so an interrupted redrive may be repeated: a message is deleted only after
     # its replacement is sent.
@@ -88,7 +85,7 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_js
     action = "dry run, nothing was done; to be removed" if dry_run else "removed"
     total, sent = format_count(done["removed"], "dead letter"), format_count(done["sent"], "event")
     text = f"{action}: {total}, of which {sent} sent to route again"
-    print_answer({**done, "dryRun": dry_run}, lambda: typer.echo(text), as_json=as_json)
+    Answer({**done, "dryRun": dry_run}, lambda: typer.echo(text)).print(as_json=as_json)
 
 
 def _receive(

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.commands import FROM, TO, DryRun, FirstHour, Json, LastHour, NoWait, command, given
-from cli.cost.cost import print_plan
+from cli.commands import FROM, TO, Answer, DryRun, FirstHour, LastHour, NoWait, given
+from cli.cost.cost import plan_command
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.errors import ExitCode, NotReachableError
 from cli.inspect.executions import (
@@ -22,7 +22,6 @@ from cli.inspect.executions import (
     read_runs,
     read_zone,
 )
-from cli.terminal import print_answer
 from lake.documents import find_document
 from lake.layout import plan_summary_key
 from lake.texts import format_count, format_dollars, format_duration, format_size, printable, read_instant
@@ -87,9 +86,9 @@ def follow_execution(
     return ExitCode.OK if is_fine else ExitCode.NEGATIVE, body
 
 
-def _print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
+def _print_end(body: Mapping[str, Any]) -> None:
     message = f": {printable(body['message'])}" if body["message"] else ""
-    print_answer(body, lambda: typer.echo(f"{body['verdict'] or body['status']}{message}"), as_json=as_json)
+    typer.echo(f"{body['verdict'] or body['status']}{message}")
 
 
 def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[int, datetime, str]]:
@@ -110,8 +109,7 @@ def _ended_runs(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]
         yield read_instant(run.ended_at), text
 
 
-@command("overnight")
-def run_overnight(
+def overnight_command(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Option(help="Only what is queued of this dataset.")] = None,
     first: FirstHour = None,
@@ -119,21 +117,19 @@ def run_overnight(
     *,
     no_wait: NoWait = False,
     dry_run: DryRun = False,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Convert now what waits for the night, and wait for the verdict; exit code 1 unless all is done."""
     if dry_run:
-        return print_plan(stack, dataset, first, last, as_json=as_json)
+        return plan_command(stack, dataset, first, last)
     fields = given({"dataset": dataset, "from": first, "to": last})
     # An invalid selection must start no execution: a failed execution raises an alarm.
     parse_hours(fields)
     if dataset is not None:
         known_dataset(stack, dataset)
-    return _run(stack, stack.start("overnight", fields), wait=not no_wait, as_json=as_json)
+    return _run(stack, stack.start("overnight", fields), wait=not no_wait)
 
 
-@command("backfill")
-def run_backfill(
+def backfill_command(
     stack: DeployedStack,
     dataset: Annotated[str, typer.Option(help="Dataset to list.")],
     first: Annotated[str, FROM],
@@ -142,19 +138,18 @@ def run_backfill(
     force: Annotated[bool, typer.Option("--force", help="Convert DONE and FAILED manifests again.")] = False,
     no_wait: NoWait = False,
     dry_run: DryRun = False,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Find older files without an owner, convert them, and wait for the verdict; exit code 1 unless all is done."""
     request = {"dataset": dataset, "from": first, "to": last, "force": force, "dryRun": dry_run}
     stack.invoke("backfill_function", {"action": "validate", "input": request})
     arn = stack.start("backfill", request)
     if not dry_run:
-        return _run(stack, arn, wait=not no_wait, as_json=as_json)
+        return _run(stack, arn, wait=not no_wait)
     code, body = follow_execution(stack, arn)
-    output = body["output"]
-    if as_json or code != ExitCode.OK:
-        _print_end(body, as_json=as_json)
-        return code
+    return Answer(body, lambda: _print_dry_run(body["output"]) if code is ExitCode.OK else _print_end(body), code)
+
+
+def _print_dry_run(output: Mapping[str, Any]) -> None:
     search, plan = output["search"], output["plan"]
     typer.echo(
         f"dry run, nothing was done; found: {format_count(search['found'], 'file')}, of which {search['known']:,} have "
@@ -170,13 +165,11 @@ def run_backfill(
     typer.echo(f"with these: {runs}, {time}, {price}; requests, ledger and functions: {other}")
     if "reprocessed" in search:
         typer.echo(f"to be converted again in addition: {format_count(search['reprocessed'], 'manifest')}")
-    return code
 
 
-def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
+def _run(stack: DeployedStack, arn: str, *, wait: bool) -> Answer:
     if not wait:
-        print_answer({"execution": arn}, lambda: typer.echo(f"started: {arn}"), as_json=as_json)
-        return ExitCode.OK
+        return Answer({"execution": arn}, lambda: typer.echo(f"started: {arn}"))
     typer.echo(f"started: {arn}", err=True)
     try:
         code, body = follow_execution(stack, arn)
@@ -189,5 +182,4 @@ def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
             f"{arn} continues, but could not be followed any longer ({error}): do not start it again, 'hybrid-router "
             "nights' shows its end"
         ) from error
-    _print_end(body, as_json=as_json)
-    return code
+    return Answer(body, lambda: _print_end(body), code)

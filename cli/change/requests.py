@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands import DryRun, Files, FirstHour, Json, LastHour, command, given
+from cli.commands import Answer, DryRun, Files, FirstHour, Json, LastHour, given
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.terminal import print_answer
 from lake.errors import InvalidInputError
 from lake.texts import format_count, format_size, printable
 from router.sweep.handler import COUNTS
@@ -24,8 +23,7 @@ UNPROMOTED_LABELS = {
 }
 
 
-@command("promote")
-def promote_files(
+def promote_command(
     stack: DeployedStack,
     uris: Files = None,
     dataset: Annotated[str | None, typer.Option(help="Instead of files: the queued files of this dataset.")] = None,
@@ -33,14 +31,12 @@ def promote_files(
     last: LastHour = None,
     *,
     dry_run: DryRun = False,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Make queued files urgent: they go from the batch lane to the stream lane."""
     fields = given({"files": uris or None, "dataset": dataset, "from": first, "to": last})
     _check_target("promote", fields, {"files"})
     response = stack.invoke("promote", {**fields, "dryRun": dry_run})
-    print_answer(response, lambda: _print_promoted(response), as_json=as_json)
-    return _exit_code(response, ("promoted", *UNPROMOTED_LABELS))
+    return Answer(response, lambda: _print_promoted(response), _exit_code(response, ("promoted", *UNPROMOTED_LABELS)))
 
 
 def _print_promoted(response: Mapping[str, Any]) -> None:
@@ -86,8 +82,7 @@ WITHOUT_EFFECT = {"ignored", "unusable", "unknown"}
 """Outcomes that need a person: nothing converts these files."""
 
 
-@command("reprocess")
-def reprocess_manifests(
+def reprocess_command(
     stack: DeployedStack,
     uris: Files = None,
     manifest: Annotated[
@@ -128,7 +123,7 @@ def reprocess_manifests(
     overnight = stack.start("overnight", selection) if is_started else None
     if as_json or overnight:
         text = f"overnight started: {overnight}"
-        print_answer({**response, "overnight": overnight}, lambda: typer.echo(text), as_json=as_json)
+        Answer({**response, "overnight": overnight}, lambda: typer.echo(text)).print(as_json=as_json)
     return _exit_code(response, ("queued", *UNQUEUED_LABELS))
 
 
@@ -145,11 +140,10 @@ def _requeued(response: Mapping[str, Any]) -> str:
     return text or "nothing to reprocess: no manifest of this selection has ended"
 
 
-@command("sweep")
-def print_sweep(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
+def sweep_command(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
     """Repair now what crashed processes left; a schedule does so every 15 minutes."""
     answer = stack.invoke("sweep", {"dryRun": dry_run})
-    print_answer(answer, lambda: _print_sweep(stack, answer, dry_run), as_json=as_json)
+    return Answer(answer, lambda: _print_sweep(stack, answer, dry_run))
 
 
 def _print_sweep(stack: DeployedStack, answer: Mapping[str, Any], dry_run: bool) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 
 import typer
 
-from cli.commands import DryRun, Json, command
+from cli.commands import Answer, DryRun
 from cli.deployed_stack import DeployedStack
 from cli.documents import StreamDocument, StreamShard
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.terminal import print_answer
 from lake.engines import ENGINES
 from lake.ledger import ManifestRow
 from lake.ledger.manifest_row import OPEN_STATES
@@ -24,12 +23,11 @@ from lake.texts import format_clock, format_count, format_duration, format_size,
 POLL_SECONDS = 5.0
 
 
-@command("stream status")
-def print_stream(stack: DeployedStack, *, as_json: Json = False) -> int:
+def stream_status_command(stack: DeployedStack) -> Answer:
     """Show the runs of the streaming jobs, their windows and backlogs; exit code 1 unless each job has a live run."""
     shards = read_shards(stack)
-    print_answer(StreamDocument(shards), lambda: _print(stack, shards), as_json=as_json)
-    return ExitCode.OK if all(shard.runs for shard in shards) else ExitCode.NEGATIVE
+    code = ExitCode.OK if all(shard.runs for shard in shards) else ExitCode.NEGATIVE
+    return Answer(StreamDocument(shards), lambda: _print(stack, shards), code)
 
 
 def _print(stack: DeployedStack, shards: Sequence[StreamShard]) -> None:
@@ -39,33 +37,27 @@ def _print(stack: DeployedStack, shards: Sequence[StreamShard]) -> None:
         typer.echo(printable(text))
 
 
-@command("stream start")
-def start_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+def stream_start_command(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
     """Start the streaming job, and keep it running until schedule.stream_end."""
     if dry_run:
         action = "a run is alive, so none is started" if _is_running(stack) else "a run is started"
-        _print_message(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
-        return ExitCode.OK
+        return _message(f"dry run, nothing was done: {action}, and a window opens")
     # Watches the window, perhaps as a second execution. It comes first, to open the window even if no run starts.
     stack.start("stream_window", {})
     running = stack.control_stream("start")["running"]
     text = "the streaming job runs" if running else "no run can be started now: the sweep starts it later"
-    _print_message(text, as_json=as_json)
-    return ExitCode.OK if running else ExitCode.NEGATIVE
+    return _message(text, ExitCode.OK if running else ExitCode.NEGATIVE)
 
 
-@command("stream stop")
-def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+def stream_stop_command(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
     """End the stream window, have the streaming job end after its micro-batch, and wait until it has."""
     if dry_run:
         action = "its run is asked to end" if _is_running(stack) else "no run is alive"
-        _print_message(f"dry run, nothing was done: {action}, and its window ends", as_json=as_json)
-        return ExitCode.OK
+        return _message(f"dry run, nothing was done: {action}, and its window ends")
     answer = wait_for_stop(stack, POLL_SECONDS)
     text = "a new run converts what is still queued, and ends when it is idle" if answer["running"] else "stopped"
     text += stack.runnable("; 'hybrid-router stream start' opens a window again")
-    _print_message(text, as_json=as_json)
-    return ExitCode.NEGATIVE if answer["running"] else ExitCode.OK
+    return _message(text, ExitCode.NEGATIVE if answer["running"] else ExitCode.OK)
 
 
 def wait_for_stop(stack: DeployedStack, poll_seconds: float) -> dict[str, Any]:
@@ -82,8 +74,8 @@ def _is_running(stack: DeployedStack) -> bool:
     return all(live_runs(stack, shard) for shard in stack.outputs.shards.names)
 
 
-def _print_message(text: str, *, as_json: bool) -> None:
-    print_answer({"message": text}, lambda: typer.echo(text), as_json=as_json)
+def _message(text: str, code: ExitCode = ExitCode.OK) -> Answer:
+    return Answer({"message": text}, lambda: typer.echo(text), code)
 
 
 def read_shards(stack: DeployedStack, rows: Iterable[ManifestRow] | None = None) -> tuple[StreamShard, ...]:

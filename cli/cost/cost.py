@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import FirstHour, Json, LastHour, command, given
+from cli.commands import Answer, FirstHour, LastHour, given
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.terminal import print_answer, print_table
+from cli.terminal import print_table
 from lake.engines.description import MICRO
 from lake.errors import InvalidInputError
 from lake.layout import DRY_RUN_PREFIX, PLAN_AHEAD_EXECUTION
@@ -59,15 +59,12 @@ MAX_DAYS = 366
 BY_CLOCK = "the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
-@command("cost")
-def print_cost(
+def cost_command(
     stack: DeployedStack,
     first: Annotated[str | None, typer.Option("--from", help="UTC day, such as 2026-11-20; default: today.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="UTC day, inclusive; default: today.")] = None,
     by: Annotated[Literal["dataset", "lane", "engine", "day"], typer.Option(help="Group by this.")] = "dataset",
-    *,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Show what the job runs of some days cost, and what their plans expected."""
     today = str(datetime.now(UTC).date())
     days = _days(today if first is None else first, today if last is None else last)
@@ -82,7 +79,7 @@ def print_cost(
         "nights": report.nights,
         "estimated": asdict(report.estimated),
     }
-    print_answer(body, lambda: _print(report, by, source), as_json=as_json)
+    return Answer(body, lambda: _print(report, by, source))
 
 
 def _sum(part: CostPart) -> dict[str, float | None]:
@@ -178,22 +175,19 @@ def _print(report: CostReport, by: str, source: str) -> None:
         )
 
 
-@command("plan")
-def print_plan(
+def plan_command(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Option(help="Only the queued files of this dataset.")] = None,
     first: FirstHour = None,
     last: LastHour = None,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show what the next night would do with the current backlog, and its price; exit code 1 if it ends too late."""
     options = given({"dataset": dataset, "from": first, "to": last})
     # The plan of the whole backlog is the forecast of ``status``, which the function also makes every hour.
     execution = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if options else PLAN_AHEAD_EXECUTION
     answer = stack.invoke("plan", {**options, "execution": execution, "dryRun": True})
-    print_answer(answer, lambda: _print_plan(answer, read_zone(stack), datetime.now(UTC)), as_json=as_json)
-    return ExitCode.NEGATIVE if answer["forecast"]["late_minutes"] else ExitCode.OK
+    code = ExitCode.NEGATIVE if answer["forecast"]["late_minutes"] else ExitCode.OK
+    return Answer(answer, lambda: _print_plan(answer, read_zone(stack), datetime.now(UTC)), code)
 
 
 def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:

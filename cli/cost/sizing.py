@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import ALL_CORES, Cores, Json, Local, Profile, Region, SettingsFile, Stage, command
+from cli.commands import ALL_CORES, DEFAULT_PLACE, Answer, Cores, Json, Place, SettingsFile
 from cli.cost.cost import parse_day
 from cli.deployed_stack import connect_to_stage
-from cli.terminal import print_answer, print_progress, print_table
+from cli.terminal import print_progress, print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, load_settings
 from lake.speed import FAST, SLOW
@@ -26,9 +26,10 @@ from sizing.options import night_start
 from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 
-@command("simulate")
-def simulate_day(
-    profile: Annotated[Path | None, typer.Argument(help="TOML: when files of which sizes arrive.")] = None,
+def simulate_command(
+    arrivals: Annotated[
+        Path | None, typer.Argument(metavar="PROFILE", help="TOML: when files of which sizes arrive.")
+    ] = None,
     a_day: Annotated[
         str | None, typer.Option(help="Instead of a profile: total size of a day's files, such as 2TB.")
     ] = None,
@@ -41,31 +42,27 @@ def simulate_day(
         str | None, typer.Option("--date", help="Local date of the night that follows the day, such as 2026-11-18.")
     ] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
-    as_json: Json = False,
-    stage: Stage = "dev",
-    local: Local = False,
-    aws_profile: Profile = None,
-    region: Region = None,
-) -> None:
+    place: Place = DEFAULT_PLACE,
+) -> Answer:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
     chosen = load_settings(settings)
-    asked = (profile is not None, a_day or files_of, ledger or day)
-    whole = (profile is not None, a_day and files_of, ledger and day)
+    asked = (arrivals is not None, a_day or files_of, ledger or day)
+    whole = (arrivals is not None, a_day and files_of, ledger and day)
     if sum(map(bool, asked)) != 1 or not any(whole):
         raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger with --date")
     if day is not None:
-        stack = connect_to_stage(stage, local=local, profile=aws_profile, region=region)
+        stack = connect_to_stage(place)
         night = night_start(chosen, parse_day("--date", day))
         recorded = read_recorded(stack.s3, stack.resources.control_bucket, night, print_progress)
         # As for the plan of a night.
         measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
         found = simulate(recorded_arrivals(recorded, chosen, night), chosen, print_progress, measured)
-    elif profile is not None:
-        found = simulate_profile(load_profile(profile), chosen, print_progress)
+    elif arrivals is not None:
+        found = simulate_profile(load_profile(arrivals), chosen, print_progress)
     else:
         files = profile_of_sizes(a_day or "", files_of or "", urgent=bool(chosen.urgent.keys))
         found = simulate_profile(files, chosen, print_progress)
-    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json)
+    return Answer(asdict(found), lambda: _print(found, chosen.time_zone))
 
 
 DAYS_OF_A_MONTH = 30
@@ -163,8 +160,7 @@ MIN_BYTES = 64 << 10
 """Minimum size of all files together: fewer bytes would be repeated for hours, and would not represent real files."""
 
 
-@command("calibrate")
-def calibrate_files(
+def calibrate_command(
     files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
     goal_seconds: Annotated[
         float, typer.Option(min=0.1, max=3600, help="Approximate seconds of the longest conversion.")
@@ -182,7 +178,7 @@ def calibrate_files(
     advice = list(advise(found))
     body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
     text = "\n".join((*report_lines(found), "", *toml_lines(advice)))
-    print_answer(body, lambda: typer.echo(text), as_json=as_json)
+    Answer(body, lambda: typer.echo(text)).print(as_json=as_json)
     if output is not None:
         output.write_text("\n".join(('stage = "dev"', "", *toml_lines(advice), "")), encoding="utf-8")
         if not as_json:

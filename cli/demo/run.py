@@ -17,13 +17,12 @@ import typer
 
 from cli.change.executions import follow_execution
 from cli.change.stream import wait_for_stop
-from cli.commands import command
 from cli.demo.sample_data import DemoCase, DemoFile, sample_files, user_files
 from cli.deployed_stack import DeployedStack
 from cli.doctor.checks import require_local_packages
 from cli.inspect.report import day_report, write_page
 from cli.inspect.trace import Trace, trace_arrival
-from cli.inspect.verify import verify
+from cli.inspect.verify import verify_command
 from cli.terminal import print_table
 from lake.errors import InvalidInputError, TerminalError
 from lake.layout import list_objects, parse_generation
@@ -75,8 +74,7 @@ def demo_settings() -> Settings:
     )
 
 
-@command("demo")
-def run_demo(
+def demo_command(
     data: Annotated[Path | None, typer.Option(help="Your own NDJSON: a file or a folder.")] = None,
     output: Annotated[Path, typer.Option(help="Folder for lake, quarantine and report.")] = Path("demo-output"),
 ) -> int:
@@ -268,7 +266,7 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     for dataset in sorted({item.file.dataset for item in sent}):
         first, last = f"{started:%Y-%m-%dT%H}", f"{now:%Y-%m-%dT%H}"
         typer.echo(f"hybrid-router verify --dataset {dataset} --from {first} --to {last}")
-        outcomes.append(verify(stack, dataset, first, last))
+        outcomes.append(verify_command(stack, dataset, first, last))
     if any(outcomes):
         typer.echo("verify has not proven every hour: see above")
     else:

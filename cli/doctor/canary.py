@@ -14,11 +14,12 @@ import typer
 
 from cli.catalog.column_types import PARTITION_COLUMNS, Dialect, quoted
 from cli.change.stream import live_runs
+from cli.commands import Answer
 from cli.deployed_stack import DeployedStack
 from cli.doctor.checks import Readiness
 from cli.errors import AWS_ERRORS, ExitCode, advise
 from cli.inspect.executions import local_log, log_of_run, log_stream
-from cli.terminal import ended_by_signal, print_answer, print_table, working
+from cli.terminal import ended_by_signal, print_table, working
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
 from lake.documents import find_document
 from lake.engines import ENGINES, Engine, EngineDescription, emr_serverless
@@ -164,10 +165,8 @@ class _Run:
     deadline: float
 
 
-def print_canary(
-    stack: DeployedStack, settings: Settings, *, athena: str | None = None, as_json: bool = False
-) -> ExitCode:
-    """Print what it may cost, run the canary, print its table; ``athena``: the workgroup that reads Iceberg tables."""
+def run_canary(stack: DeployedStack, settings: Settings, athena: str | None = None) -> Answer:
+    """Print what it may cost, run the canary, return its table; ``athena``: the workgroup that reads Iceberg tables."""
     jobs = canary_jobs(stack, settings)
     names, dollars = ", ".join(job.name for job in jobs), sum(job.dollars_per_minute for job in jobs)
     typer.echo(
@@ -180,8 +179,8 @@ def print_canary(
             rows += ask_athena(stack, athena)
     title, heads = f"canary of {stack.name}", ("job", "check", "state", "finding, or what to do")
     cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
-    print_answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, heads, (), cells), as_json=as_json)
-    return ExitCode.NEGATIVE if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.OK
+    code = ExitCode.NEGATIVE if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.OK
+    return Answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, heads, (), cells), code)
 
 
 @dataclass

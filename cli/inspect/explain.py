@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import Json, Limit, command
+from cli.commands import Answer, Limit
 from cli.deployed_stack import DeployedStack
 from cli.documents import (
     ExplainedManifest,
@@ -23,10 +23,10 @@ from cli.documents import (
     ShownInTable,
     WaitsFor,
 )
-from cli.errors import ExitCode, NotFoundError
+from cli.errors import NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night, running_execution
 from cli.inspect.trace import Trace, read_rejected_line, trace_arrival
-from cli.terminal import print_answer, working
+from cli.terminal import working
 from lake.commit import ResultObject, SourceCount, find_result, read_result
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import CollectionId, ManifestRow, State
@@ -88,25 +88,19 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
     )
 
 
-@command("explain")
-def print_explanation(
+def explain_command(
     stack: DeployedStack,
     uri: Annotated[str, typer.Argument(help="s3://bucket/key of a file, or of an object of lake or quarantine.")],
     limit: Limit = 100,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show where a file is, why, and when it will be converted; or from which files an object was made."""
     name, now = parse_s3_uri(uri), datetime.now(UTC)
-    if name.bucket in stack.resources.output_buckets:
-        with working("reading the ledger ..."):
+    with working("reading the ledger ..."):
+        if name.bucket in stack.resources.output_buckets:
             found = explain_object(stack, name, limit)
-        print_answer(found, lambda: print_object(found), as_json=as_json)
-    else:
-        with working("reading the ledger ..."):
-            file = explain_file(stack, name, limit, now)
-        print_answer(file, lambda: print_file(file, now, stack.options), as_json=as_json)
-    return ExitCode.OK
+            return Answer(found, lambda: print_object(found))
+        file = explain_file(stack, name, limit, now)
+        return Answer(file, lambda: print_file(file, now, stack.options))
 
 
 def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation:

@@ -13,13 +13,13 @@ from zoneinfo import ZoneInfo
 import typer
 from botocore.exceptions import ClientError
 
-from cli.commands import Json, Limit, command
+from cli.commands import Answer, Limit
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import FailureKind, FailuresDocument, ListedFailure
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.inspect.trace import trace_arrival
-from cli.terminal import print_answer, working
+from cli.terminal import working
 from lake.commit import SourceCount, read_result
 from lake.errors import InvalidDocumentError
 from lake.faults import is_denial
@@ -94,23 +94,20 @@ UPLOAD_OR_READ_AGAIN = (
 COMPARE = "manifest {manifest} has converted a later version of it: nothing to do, unless that lacks lines of this one"
 
 
-@command("failures")
-def print_failures(
+def failures_command(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Option(help="Only failures of this dataset.")] = None,
     limit: Limit = 100,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """List every manifest and file that did not get through, why, and what to run; exit code 1 if there are any."""
     with working("reading the ledger ..."):
         if dataset is not None and dataset not in stack.outputs.records.values():
             known_dataset(stack, dataset)
         zone = read_zone(stack)
         document = failures_document(stack, dataset, limit)
-    print_answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), as_json=as_json)
     is_fine = document.complete and all(failure.kind == FailureKind.REPLACED for failure in document.failures)
-    return ExitCode.OK if is_fine else ExitCode.NEGATIVE
+    code = ExitCode.OK if is_fine else ExitCode.NEGATIVE
+    return Answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), code)
 
 
 def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> FailuresDocument:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import FROM, TO, Json, command
+from cli.commands import FROM, TO, Answer
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.errors import ExitCode
-from cli.terminal import cells, print_answer, print_table, working
+from cli.terminal import cells, print_table, working
 from lake.errors import InvalidInputError
 from lake.hours import ONE_HOUR, HourContents, read_hour, stamps_between, state_of_hour
 from lake.layout import complete_marker_key
@@ -22,22 +22,18 @@ from router.requests.selection import parse_hours
 MAX_HOURS = 24 * 366
 
 
-@command("hours")
-def print_hours(
+def hours_command(
     stack: DeployedStack,
     dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
     first: Annotated[str, FROM],
     last: Annotated[str, TO],
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show which hours of a dataset are complete, with counts; exit code 1 if rows are still to come or missing."""
     known_dataset(stack, dataset)
     with working("reading the ledger ..."):
         hours = _read_hours(stack, dataset, first, last, datetime.now(UTC))
-    document = HoursDocument(dataset, hours)
-    print_answer(document, lambda: _print_hours(dataset, hours, stack.options), as_json=as_json)
-    return ExitCode.OK if all(hour.state == "complete" for hour in hours) else ExitCode.NEGATIVE
+    code = ExitCode.OK if all(hour.state == "complete" for hour in hours) else ExitCode.NEGATIVE
+    return Answer(HoursDocument(dataset, hours), lambda: _print_hours(dataset, hours, stack.options), code)
 
 
 def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: datetime) -> tuple[DatasetHour, ...]:

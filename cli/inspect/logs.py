@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands import Json, command
+from cli.commands import Json
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream, read_zone
@@ -42,8 +42,7 @@ class LogEvent:
     text: str
 
 
-@command("logs")
-def print_logs(
+def logs_command(
     stack: DeployedStack,
     name: Annotated[
         str, typer.Argument(help="A function, such as sweep; batch or stream; records; or executions that failed.")

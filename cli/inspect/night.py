@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from cli.change.executions import FINE_VERDICTS
-from cli.commands import Json, Limit, command
+from cli.commands import Answer, Limit
 from cli.deployed_stack import DeployedStack
 from cli.documents import NightDocument, NightLine, NightsDocument, NightVerdict
 from cli.errors import ExitCode, NotFoundError
@@ -26,7 +26,7 @@ from cli.inspect.executions import (
     read_runs,
     read_zone,
 )
-from cli.terminal import cells, print_answer, print_table, working
+from cli.terminal import cells, print_table, working
 from lake.documents import decode_found, find_document
 from lake.layout import plan_summary_key, verdict_key
 from lake.settings.declaration import is_date
@@ -43,14 +43,11 @@ UNDECIDED = (RUNNING, "OPEN")
 """Outcomes that do not count as failures while the execution runs."""
 
 
-@command("night")
-def print_night(
+def night_command(
     stack: DeployedStack,
     which: Annotated[str, typer.Argument(help="last, a local date such as 2026-11-20, or an execution's name.")] = LAST,
     limit: Limit = 100,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show one execution of overnight: plan and outcome, datasets, failures, job runs; exit code 1 if it failed."""
     with working("reading the execution ..."):
         zone = read_zone(stack)
@@ -59,19 +56,17 @@ def print_night(
             named = "in the last 90 days" if which == LAST else f"named {which!r} or begun on such a day"
             raise NotFoundError(f"overnight has no execution {named}: 'hybrid-router nights' lists its executions")
         document = _night_document(stack, execution, limit)
-    print_answer(document, lambda: _print_night(stack, document, zone), as_json=as_json)
     is_undecided = document.status == RUNNING and document.outcome in UNDECIDED
-    return ExitCode.OK if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NEGATIVE
+    code = ExitCode.OK if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NEGATIVE
+    return Answer(document, lambda: _print_night(stack, document, zone), code)
 
 
-@command("nights")
-def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = False) -> int:
+def nights_command(stack: DeployedStack, limit: Limit = 20) -> Answer:
     """List the last executions of overnight with their outcome."""
     with working("reading the executions ..."):
         zone = read_zone(stack)
         document = NightsDocument(stack.name, tuple(islice(list_nights(stack), limit)))
-    print_answer(document, lambda: _print_nights(document, zone), as_json=as_json)
-    return ExitCode.OK
+    return Answer(document, lambda: _print_nights(document, zone))
 
 
 def _night_document(stack: DeployedStack, execution: NightLine, limit: int) -> NightDocument:

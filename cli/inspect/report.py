@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import Json, command
+from cli.commands import Answer
 from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
-from cli.errors import ExitCode, NotFoundError
+from cli.errors import NotFoundError
 from cli.inspect.status import own_alarms
-from cli.terminal import print_answer, working
+from cli.terminal import working
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
 from lake.manifest import Lane
@@ -35,8 +35,7 @@ from report.figures import AlarmChange, ManifestFigures, Report, cost_figures
 from report.sections import render_page
 
 
-@command("report")
-def write_report(
+def report_command(
     stack: DeployedStack,
     day: Annotated[str | None, typer.Option("--date", help="UTC day, such as 2026-11-20.")] = None,
     execution: Annotated[str | None, typer.Option(help="Name of an execution of overnight or backfill.")] = None,
@@ -45,8 +44,7 @@ def write_report(
     ] = None,
     *,
     open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Write one HTML page about a night or a day; without either, a folder with the last 30 days and their nights."""
     if day is not None and execution is not None:
         raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")
@@ -61,10 +59,9 @@ def write_report(
             if path.is_dir():
                 path /= f"report-{name}.html"
             write_page(report, path)
-    print_answer({"page": str(path)}, lambda: typer.echo(str(path)), as_json=as_json)
     if open_page:
         webbrowser.open(path.resolve().as_uri())
-    return ExitCode.OK
+    return Answer({"page": str(path)}, lambda: typer.echo(str(path)))
 
 
 def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:

@@ -12,13 +12,12 @@ from zoneinfo import ZoneInfo
 import typer
 
 from cli.change.stream import format_age, format_shards, read_shards
-from cli.commands import Json, Limit, command
+from cli.commands import Answer, Limit
 from cli.deployed_stack import DeployedStack
 from cli.documents import Backlog, Collected, NextNight, OpenAlarm, StatusDocument
-from cli.errors import ExitCode
 from cli.inspect.executions import RUNNING, list_nights, read_next_night, running_execution
 from cli.inspect.failures import count_dead_letters, list_not_delivered
-from cli.terminal import cells, print_answer, print_table, working
+from cli.terminal import cells, print_table, working
 from lake.documents import find_document
 from lake.layout import sweep_key
 from lake.ledger import Failure, Ledger, ManifestRow
@@ -33,14 +32,12 @@ MAX_BACKLOGS = 20
 """Maximum number of backlog lines, the largest first: a page has no room for 10,000 datasets."""
 
 
-@command("status")
-def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json = False) -> int:
+def status_command(stack: DeployedStack, limit: Limit = 20_000) -> Answer:
     """Show what waits, what failed, whether the stream is alive, tonight's forecast, last night and open alarms."""
     now = datetime.now(UTC)
     with working("reading the ledger ..."):
         document = status_document(stack, limit, now)
-    print_answer(document, lambda: print_status_document(document, now, stack.options), as_json=as_json)
-    return ExitCode.OK
+    return Answer(document, lambda: print_status_document(document, now, stack.options))
 
 
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import Dataset, Json, command
+from cli.commands import Answer, Dataset
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
-from cli.terminal import print_answer, print_table
+from cli.terminal import print_table
 from lake.errors import InvalidInputError
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
@@ -26,13 +26,10 @@ LATE = timedelta(minutes=15)
 NOT_CREATED = "the next publish makes the table and fills it with all hours, or run 'hybrid-router tables rebuild {}'"
 
 
-@command("tables status")
-def print_table_status(
+def tables_status_command(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Argument(help="Only the table of this dataset.")] = None,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show the Iceberg tables, what waits for them, and why one is stopped; exit code 1 unless all are current."""
     if dataset is not None:
         known_dataset(stack, dataset)
@@ -40,8 +37,8 @@ def print_table_status(
             raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
     now = datetime.now(UTC)
     tables = tuple(_states(stack, dataset, now))
-    print_answer(TablesDocument(tables), lambda: _print(tables), as_json=as_json)
-    return ExitCode.OK if all(item.state == "current" for item in tables) else ExitCode.NEGATIVE
+    code = ExitCode.OK if all(item.state == "current" for item in tables) else ExitCode.NEGATIVE
+    return Answer(TablesDocument(tables), lambda: _print(tables), code)
 
 
 def _print(tables: Sequence[TableState]) -> None:
@@ -94,8 +91,7 @@ def _state(stack: DeployedStack, row: TableRow, now: datetime, late: timedelta) 
     )
 
 
-@command("tables restore")
-def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
+def tables_restore_command(stack: DeployedStack, dataset: Dataset) -> int:
     """Go back to the last batch: undo what other writers have done to the rows of a table."""
     known_dataset(stack, dataset)
     answer = stack.change_table({"restore": dataset})
@@ -103,8 +99,7 @@ def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
     return ExitCode.OK
 
 
-@command("tables rebuild")
-def rebuild_table(stack: DeployedStack, dataset: Dataset) -> int:
+def tables_rebuild_command(stack: DeployedStack, dataset: Dataset) -> int:
     """Build a table again from the ledger, or for the first time over what is published already."""
     known_dataset(stack, dataset)
     answer = stack.change_table({"rebuild": dataset})

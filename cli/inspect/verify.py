@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import FROM, TO, Json, command
+from cli.commands import FROM, TO, Json
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotReachableError
 from cli.terminal import print_progress
@@ -21,8 +21,7 @@ from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
 
 
-@command("verify")
-def verify(
+def verify_command(
     stack: DeployedStack,
     dataset: Annotated[str, typer.Option(help="Dataset to prove.")],
     first: Annotated[str, FROM],

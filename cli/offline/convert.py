@@ -22,9 +22,8 @@ from ndjson_arrow import CONCATENATED_REMEDY
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from cli.commands import ALL_CORES, BucketRegion, Cores, Json, command
+from cli.commands import ALL_CORES, Answer, BucketRegion, Cores
 from cli.errors import ExitCode, NotReachableError, advise
-from cli.terminal import print_answer
 from lake.commit import SourceCount
 from lake.documents import to_json
 from lake.errors import InvalidInputError
@@ -46,7 +45,6 @@ class Request:
     search: Search
     output: Path
     cores: int
-    as_json: bool
     replace: bool = False
     with_tables: bool = False
     """Whether the folder gets Iceberg tables if it has none yet."""
@@ -136,8 +134,7 @@ def region_of_environment(names: Sequence[str]) -> str:
     return str(region)
 
 
-@command("convert")
-def convert(
+def convert_command(
     names: Annotated[list[str], typer.Argument(help="Files, folders, s3://bucket/folder/, or - (standard input).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for lake and quarantine.")],
     dataset: Annotated[str | None, typer.Option(help="Dataset of all files; default: the name of the folder.")] = None,
@@ -153,8 +150,7 @@ def convert(
         bool, typer.Option("--table", help="Iceberg tables over the files, which later calls extend.")
     ] = False,
     region: BucketRegion = None,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Convert files of this machine or of S3, without a stack; exit code 1 unless all lines are rows."""
     if dataset is not None and not DATASET_NAME.fullmatch(dataset):
         raise InvalidInputError(
@@ -165,11 +161,11 @@ def convert(
     if compression is not None:
         chosen = dataclasses.replace(chosen, convert=dataclasses.replace(chosen.convert, compression=compression))
     search = Search(names, chosen, dataset, parse_hour(hour), region or region_of_environment(names))
-    return convert_files(Request(search, output, cores, as_json, replace, table))
+    return convert_files(Request(search, output, cores, replace, table))
 
 
-def convert_files(request: Request) -> int:
-    """Convert, print what was done, and return the exit code: 1 if a line or a file is not in the lake."""
+def convert_files(request: Request) -> Answer:
+    """Convert, and return what was done, with the exit code 1 if a line or a file is not in the lake."""
     started, summary, code = time.monotonic(), Summary(), ExitCode.OK
     if request.output.parts[1:] and request.output.parts[0].endswith(":"):
         raise InvalidInputError(f"--output {request.output} is not a folder of this machine: pass one")
@@ -191,9 +187,9 @@ def convert_files(request: Request) -> int:
     summary.seconds = round(time.monotonic() - started, 3)
     document = to_json(summary)
     del document["named"], document["otherFile"]
-    print_answer(document, lambda: _print(summary, request.output), as_json=request.as_json)
     is_fine = summary.is_empty() and summary.earlier.is_empty() and not summary.refused and summary.stopped is None
-    return code or (ExitCode.OK if is_fine else ExitCode.NEGATIVE)
+    code = code or (ExitCode.OK if is_fine else ExitCode.NEGATIVE)
+    return Answer(document, lambda: _print(summary, request.output), code)
 
 
 def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
@@ -213,7 +209,7 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
         else:
             todo.append(item)
     size = sum(item.file.size for item in todo)
-    with _progress(size, shown=bool(todo) and not request.as_json) as advance:
+    with _progress(size, shown=bool(todo)) as advance:
         settings, region = request.search.settings.convert, request.search.region
         conversion = Conversion(output, settings, request.cores, advance, region)
         for outcome in conversion.run(groups(todo)):

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from lake.errors import InvalidDocumentError
 from lake.time import epoch_milliseconds
-from offline.output_folder import LAKE, TABLES, OutputFolder, PublishedFile
+from offline.output_folder import LAKE, TABLES, OutputFolder
 from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manifests_of, write_document
 from router.iceberg.metadata import (
     MAX_PREVIOUS_VERSIONS,
@@ -65,9 +65,9 @@ def update_tables(output: OutputFolder) -> dict[str, str | None]:
     Raises ``OSError`` if the catalog is locked or damaged, another program commits meanwhile, the folder's path is not
     UTF-8, or the disk is full.
     """
-    wanted: defaultdict[str, dict[str, PublishedFile]] = defaultdict(dict)
-    for file in output.published_files():
-        wanted[file.partition.dataset][str(file.path)] = file
+    wanted: defaultdict[str, dict[str, DataFile]] = defaultdict(dict)
+    for partition, path, item in output.published_files():
+        wanted[partition.dataset][str(path)] = DataFile(str(path), item.size, item.rows, hour_of(partition))
     try:
         catalog = open_catalog(output.root)
         catalog.create_namespace_if_not_exists(LAKE)
@@ -121,7 +121,7 @@ def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[str, 
     return document, metadata, {}
 
 
-def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> str | None:
+def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, DataFile]) -> str | None:
     """Return the current snapshot afterwards; None if the table has never had a row."""
     location = root.resolve() / TABLES / dataset
     document, metadata, shown = _current(catalog, location, dataset) or _new_table(catalog, location, dataset)
@@ -132,11 +132,8 @@ def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str,
         # The files of removed rows are about to be deleted.
         keep_from = sys.maxsize if removed else epoch_milliseconds(now - KEEP_SNAPSHOTS)
         names = dict.fromkeys(name for file in added for name in pq.read_schema(file.path).names)
-        files = [
-            DataFile(str(item.path), item.path.stat().st_size, item.rows, hour_of(item.partition)) for item in added
-        ]
         # The files have no field ids.
-        batch = Batch(batch_of(metadata) + 1, files, removed, columns=[*names], unnumbered=names)
+        batch = Batch(batch_of(metadata) + 1, added, removed, columns=[*names], unnumbered=names)
         next_one = commit_batch(metadata, DISK, batch, epoch_milliseconds(now), keep_from)
         _swap(catalog, document, following(next_one, document))
         for item in metadata["metadata-log"][: 1 - MAX_PREVIOUS_VERSIONS]:

@@ -2,22 +2,21 @@
 
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.commands import Json, command
+from cli.commands import Answer, Json
 from cli.errors import ExitCode
 from cli.terminal import print_facts
 from infra.names import stack_name
-from lake.documents import format_json
 from lake.engines import ENGINES
 from lake.errors import InvalidInputError
 from lake.settings import DatasetRule, RecordsRule, Settings, dump_settings, load_settings
-from lake.settings.declaration import declared_keys
+from lake.settings.declaration import Field, declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.texts import format_count, format_dollars, format_duration, printable
@@ -26,8 +25,7 @@ from lake.time import DAY_MINUTES, Schedule, minutes_of_day
 FACTS = ("meaning", "unit", "required", "default", "allowed")
 
 
-@command("settings check")
-def check_settings(
+def settings_check_command(
     path: Annotated[Path, typer.Argument(help="Settings file of a stage.")], *, as_json: Json = False
 ) -> int:
     """Show every wrong value of a settings file (exit code 2), or what the file means; --json: all values."""
@@ -40,12 +38,9 @@ def check_settings(
     return ExitCode.OK
 
 
-@command("settings explain")
-def explain_settings(
+def settings_explain_command(
     key: Annotated[str, typer.Argument(help="A key such as stream.trigger_seconds, or a table such as stream.")],
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show meaning, unit, default and allowed values of a settings key."""
     every = dict(declared_keys(Settings))
     found = {name: field for name, field in every.items() if name == key or name.startswith(f"{key}.")}
@@ -53,10 +48,11 @@ def explain_settings(
         close = get_close_matches(key, every, n=3)
         advice = f"did you mean {' or '.join(close)}" if close else "pass a key such as stream.engine, or a table"
         raise InvalidInputError(f"there is no settings key {key!r}: {advice}")
-    if as_json:
-        keys = [{"key": name} | {fact: getattr(field, fact) for fact in FACTS} for name, field in found.items()]
-        typer.echo(format_json({"keys": keys}))
-        return ExitCode.OK
+    keys = [{"key": name} | {fact: getattr(field, fact) for fact in FACTS} for name, field in found.items()]
+    return Answer({"keys": keys}, lambda: _print_keys(found))
+
+
+def _print_keys(found: Mapping[str, Field]) -> None:
     for number, (name, field) in enumerate(found.items()):
         typer.echo(f"{chr(10) if number else ''}{name}")
         typer.echo(textwrap.fill(field.meaning, 100, initial_indent="  ", subsequent_indent="  "))
@@ -64,7 +60,6 @@ def explain_settings(
         unit = [("unit", field.unit)] if field.unit else []
         for label, text in [*unit, ("default", default), ("allowed", field.allowed)]:
             typer.echo(f"  {label:<9}{text}")
-    return ExitCode.OK
 
 
 def summary(settings: Settings) -> Iterator[tuple[str, str]]:

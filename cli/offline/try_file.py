@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import typer
 from botocore.exceptions import ClientError
 
-from cli.commands import ALL_CORES, BucketRegion, Json, SettingsFile, command
+from cli.commands import ALL_CORES, Answer, BucketRegion, SettingsFile
 from cli.errors import ExitCode, NotReachableError
 from cli.offline.convert import parse_hour, region_of_environment
-from cli.terminal import print_answer, print_facts
+from cli.terminal import print_facts
 from lake.aws_types import S3Client
 from lake.errors import InvalidInputError
 from lake.faults import error_code
@@ -58,8 +58,7 @@ def _parse_pair(option: str, item: str) -> tuple[str, str]:
     return name, value
 
 
-@command("try")
-def try_(
+def try_command(
     file: Annotated[str, typer.Argument(help="One NDJSON file, or s3://bucket/key.")],
     key: Annotated[
         str | None, typer.Option(help="Its key in the input bucket; without it the object's, or the path as given.")
@@ -71,9 +70,7 @@ def try_(
     settings: SettingsFile = Path("settings/dev.toml"),
     at: Annotated[str | None, typer.Option(help="UTC hour of its arrival, such as 2026-11-21T08.")] = None,
     region: BucketRegion = None,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show what would happen to a file: lane, dataset, columns, rejects, cost; exit code 1 if a line is no row."""
     now = parse_hour(at) or datetime.now(UTC)
     attributes, where = parse_attributes(tag or [], metadata or []), region or region_of_environment([file])
@@ -103,9 +100,8 @@ def try_(
         **converted,
         "dollars": _dollars(chosen, decision.lane, arrival),
     }
-    print_answer(body, lambda: print_facts(_facts(body)), as_json=as_json)
     is_fine = decision.lane is not None and not body["quarantined"] and body["unreadable"] is None
-    return ExitCode.OK if is_fine else ExitCode.NEGATIVE
+    return Answer(body, lambda: print_facts(_facts(body)), ExitCode.OK if is_fine else ExitCode.NEGATIVE)
 
 
 def _find_file(name: str) -> ObjectVersion:

@@ -10,21 +10,20 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 import typer
 
-from cli.commands import FirstHour, Json, LastHour, command
+from cli.commands import Answer
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
+    ALL_RECORDS,
     COUNTED_LINES,
     ONE_LINE,
     WHOLE_FILE,
-    Dataset,
-    File,
     Limit,
     QuarantineRecord,
-    Reason,
     RecordScan,
+    RecordSelection,
 )
-from cli.terminal import print_answer, print_table, working
+from cli.terminal import print_table, working
 from lake.aws_types import S3Client
 from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
@@ -107,23 +106,16 @@ COLUMNS = {
 }
 
 
-@command("quarantine ls")
-def print_quarantine(
+def quarantine_ls_command(
     stack: DeployedStack,
-    dataset: Dataset = None,
-    first: FirstHour = None,
-    last: LastHour = None,
-    reason: Reason = None,
-    file: File = None,
+    selected: RecordSelection = ALL_RECORDS,
     by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Group by this.")] = "hour",
     limit: Limit = 100_000,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Count the rejected lines and the unreadable files."""
     columns = COLUMNS[by]
     counted: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
+    scan = RecordScan(stack, limit, selected)
     with working("reading the quarantine ..."):
         for record in scan:
             group = counted[tuple(values_of(record)[column] for column in columns)]
@@ -148,8 +140,7 @@ def print_quarantine(
         )
         print_if_cut(scan)
 
-    print_answer({"groups": groups, **totals, "complete": scan.is_complete}, show, as_json=as_json)
-    return ExitCode.OK
+    return Answer({"groups": groups, **totals, "complete": scan.is_complete}, show)
 
 
 def values_of(record: QuarantineRecord) -> dict[str, str]:
@@ -170,24 +161,17 @@ SHOWN_CHARACTERS = 300
 """Maximum length of a line on the terminal; ``--json`` and ``export`` have all of it."""
 
 
-@command("quarantine show")
-def print_records(
+def quarantine_show_command(
     stack: DeployedStack,
-    dataset: Dataset = None,
-    first: FirstHour = None,
-    last: LastHour = None,
-    reason: Reason = None,
-    file: File = None,
+    selected: RecordSelection = ALL_RECORDS,
     limit: Limit = 20,
     context: Annotated[
         int | None,
         typer.Option(min=0, max=10, help="Number each line, with this many lines around it; reads the files."),
     ] = None,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show rejected lines and unreadable files, each with file, offset and reason; exit code 1 if there are none."""
-    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
+    scan = RecordScan(stack, limit, selected)
     with working("reading the quarantine ..."):
         records = list(scan)
         contexts = {} if context is None else read_contexts(stack.s3, records, context)
@@ -200,8 +184,8 @@ def print_records(
             typer.echo("the quarantine has nothing of this selection")
         print_if_cut(scan)
 
-    print_answer({"records": [_as_json(*item) for item in found], "complete": scan.is_complete}, show, as_json=as_json)
-    return ExitCode.OK if found else ExitCode.NEGATIVE
+    document = {"records": [_as_json(*item) for item in found], "complete": scan.is_complete}
+    return Answer(document, show, ExitCode.OK if found else ExitCode.NEGATIVE)
 
 
 def _as_json(record: QuarantineRecord, context: LineContext | str | None, resubmitted: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.commands import FirstHour, LastHour
 from cli.deployed_stack import DeployedStack, known_dataset
 from lake.commit import read_commit
 from lake.errors import TerminalError
@@ -18,9 +19,6 @@ from lake.manifest import Partition
 from lake.manifest_documents import read_resubmission
 from router.requests.selection import Selection, parse_hours
 
-Dataset = Annotated[str | None, typer.Option(help="Only this dataset.")]
-Reason = Annotated[str | None, typer.Option(help="Only reasons that begin with this.")]
-File = Annotated[str | None, typer.Option(help="Only this input file: s3://bucket/key.")]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of records.")]
 
 WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"
@@ -65,6 +63,20 @@ class QuarantineRecord(RejectedPlace):
         return cls(row.partition, row.id, generation, *place, data["kind"], data["length"], count, line)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordSelection:
+    """Which records a person asks for; None does not restrict the selection."""
+
+    dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None
+    first: FirstHour = None
+    last: LastHour = None
+    reason: Annotated[str | None, typer.Option(help="Only reasons that begin with this.")] = None
+    file: Annotated[str | None, typer.Option(help="Only this input file: s3://bucket/key.")] = None
+
+
+ALL_RECORDS = RecordSelection()
+
+
 @dataclass
 class RecordScan:
     """The selected records of published generations, by dataset, hour and manifest, up to a limit.
@@ -75,34 +87,30 @@ class RecordScan:
     stack: DeployedStack
     limit: int
     """Maximum number of selected records."""
-    dataset: str | None = None
-    first: str | None = None
-    last: str | None = None
-    reason: str | None = None
-    file: str | None = None
-    """URI of an input file; None, as in the other fields, does not restrict the selection."""
+    selected: RecordSelection
     is_complete: bool = True
     """Whether the limit has left out no record; known at the end."""
     _hours: Selection = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.dataset is not None:
-            known_dataset(self.stack, self.dataset)
-        self._hours = Selection(self.dataset, *parse_hours({"from": self.first, "to": self.last}))
-        self._name = None if self.file is None else parse_s3_uri(self.file)
+        chosen = self.selected
+        if chosen.dataset is not None:
+            known_dataset(self.stack, chosen.dataset)
+        self._hours = Selection(chosen.dataset, *parse_hours({"from": chosen.first, "to": chosen.last}))
+        self._name = None if chosen.file is None else parse_s3_uri(chosen.file)
         self._resubmitted = lru_cache(1)(partial(resubmitted_lines, self.stack))
 
     def is_resubmitted(self, record: QuarantineRecord) -> bool:
         return record.kind == ONE_LINE and record.identity in self._resubmitted(record.partition)
 
     def __iter__(self) -> Iterator[QuarantineRecord]:
-        selected = 0
+        number, chosen = 0, self.selected
         for record in self._published_records():
-            if self.file in (None, record.source) and record.reason.startswith(self.reason or ""):
-                if selected == self.limit:
+            if chosen.file in (None, record.source) and record.reason.startswith(chosen.reason or ""):
+                if number == self.limit:
                     self.is_complete = False
                     return
-                selected += 1
+                number += 1
                 yield record
 
     def _published_records(self) -> Iterator[QuarantineRecord]:

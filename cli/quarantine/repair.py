@@ -14,21 +14,20 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands import DryRun, FirstHour, Json, LastHour, command
+from cli.commands import Answer, DryRun
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
+    ALL_RECORDS,
     ONE_LINE,
     WHOLE_FILE,
-    Dataset,
-    File,
     Limit,
-    Reason,
     RecordScan,
+    RecordSelection,
     RejectedPlace,
     resubmitted_lines,
 )
-from cli.terminal import print_answer, working
+from cli.terminal import working
 from lake.documents import decode, encode, encode_body, put_document
 from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
@@ -67,22 +66,15 @@ def line_digest(line: bytes) -> str:
     return hashlib.blake2b(line, digest_size=16).hexdigest()
 
 
-@command("quarantine export")
-def export_lines(
+def quarantine_export_command(
     stack: DeployedStack,
     target: Annotated[Path, typer.Argument(help="New file for the lines; its origins go to a file next to it.")],
-    dataset: Dataset = None,
-    first: FirstHour = None,
-    last: LastHour = None,
-    reason: Reason = None,
-    file: File = None,
+    selected: RecordSelection = ALL_RECORDS,
     limit: Limit = 100_000,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Write rejected lines to a file, unchanged, so that a person can repair them."""
     # Lines that the quarantine does not keep, and lines that were resubmitted, are only counted.
-    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
+    scan = RecordScan(stack, limit, selected)
     found: Counter[str] = Counter()
     try:
         with working("reading the quarantine ..."):
@@ -92,8 +84,8 @@ def export_lines(
         raise InvalidInputError(text) from error
     counts = {name: found[name] for name in ("lines", "not_kept", "resubmitted", "files")}
     body = {"file": str(target), "origins": str(origins_file(target)), **counts, "complete": scan.is_complete}
-    print_answer(body, lambda: typer.echo(stack.runnable(_exported(body))), as_json=as_json)
-    return ExitCode.OK if found["lines"] else ExitCode.NEGATIVE
+    code = ExitCode.OK if found["lines"] else ExitCode.NEGATIVE
+    return Answer(body, lambda: typer.echo(stack.runnable(_exported(body))), code)
 
 
 def read_origins(exported: Path) -> list[Origin]:
@@ -164,14 +156,12 @@ LEFT_OUT = {
 RepairedLine = tuple[Origin, bytes]
 
 
-@command("quarantine retry")
-def retry_lines(
+def quarantine_retry_command(
     stack: DeployedStack,
     exported: Annotated[Path, typer.Argument(help="A repaired file of an export.")],
     *,
     dry_run: DryRun = False,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Give repaired lines back: they become rows of their hour, once, however often this is run."""
     # Lines of one hour are one or more resubmissions; what an earlier, interrupted retry has recorded is completed. An
     # hour with a line that may not be rejected any more is refused and named; other hours continue.
@@ -198,8 +188,8 @@ def retry_lines(
                 refused[str(partition)] = stack.runnable(str(error))
     counts = {name: left_out[name] for name in LEFT_OUT}
     body = {"dryRun": dry_run, "resubmissions": answers, "messages": messages, **counts, "refused": refused}
-    print_answer(body, lambda: typer.echo(_format_resubmitted(stack, body)), as_json=as_json)
-    return ExitCode.OK if not refused and (answers or left_out["resubmitted"]) else ExitCode.NEGATIVE
+    code = ExitCode.OK if not refused and (answers or left_out["resubmitted"]) else ExitCode.NEGATIVE
+    return Answer(body, lambda: typer.echo(_format_resubmitted(stack, body)), code)
 
 
 def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) -> Iterator[RepairedLine]:

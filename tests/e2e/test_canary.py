@@ -1,7 +1,6 @@
 """``doctor --canary`` on the deployed stack: every job is fine, and each broken part is named."""
 
 import io
-import json
 import zipfile
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,9 +9,10 @@ import pytest
 
 from cli.change.stream import read_shards
 from cli.deployed_stack import DeployedStack
-from cli.doctor.canary import Canary, CanaryJob, CanaryRow, print_canary
+from cli.doctor.canary import Canary, CanaryJob, CanaryRow, run_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
+from lake.documents import to_json
 from lake.engines import ENGINES
 from lake.layout import CANARY
 from lake.manifest import Lane
@@ -93,13 +93,12 @@ def test_every_job_is_fine_and_nothing_is_left(
     # Given the remains of an interrupted canary
     stack.s3.put_object(Bucket=stack.resources.lake_bucket, Key=f"{CANARY}20260101T000000-abcdef/stream", Body=b"")
     # When the canary runs in the account
-    code = print_canary(stack, e2e_settings(), as_json=True)
+    answer = run_canary(stack, e2e_settings())
     # Then it first prints its price, every job makes every check, and all of them are fine
-    printed = capsys.readouterr()
-    assert "at most $" in printed.err
-    document = json.loads(printed.out)
+    assert "at most $" in capsys.readouterr().err
+    document = to_json(answer.document)
     assert [row for row in document["rows"] if row["state"] != Readiness.OK] == []
-    assert code == ExitCode.OK
+    assert answer.code == ExitCode.OK
     resources = stack.resources
     for job in JOBS:
         assert {row["check"] for row in document["rows"] if row["job"] == job} == {

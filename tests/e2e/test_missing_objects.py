@@ -9,8 +9,7 @@ from uuid import uuid4
 import pytest
 
 from cli.demo.run import notifications_paused
-from cli.deployed_stack import FunctionFailedError
-from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.errors import TerminalError, UnknownDatasetError
 from lake.layout import lake_prefix, manifest_key, part_key
 from lake.ledger import ArrivalRow, CollectionId, State
 from lake.manifest import Lane, ObjectVersion, Partition, new_manifest_id
@@ -88,7 +87,7 @@ def test_a_dataset_without_any_file_is_unknown(scenario: Scenario, function: str
 
 def test_a_resubmission_that_was_never_exported_is_refused(scenario: Scenario) -> None:
     name = new_manifest_id(datetime.now(UTC))
-    with pytest.raises((InvalidInputError, FunctionFailedError), match="is gone: restore the object"):
+    with pytest.raises(TerminalError, match="is gone: restore the object"):
         scenario.deployment.invoke("resubmit", {"resubmission": name})
 
 
@@ -160,7 +159,7 @@ def test_a_table_waits_for_objects_and_documents_that_are_gone(scenario: Scenari
     for why, place in places.items():
         with missing(scenario, *place):
             stack.change_table({"rebuild": WITH_TABLE})
-            with pytest.raises(FunctionFailedError, match=why):
+            with pytest.raises(TerminalError, match=why):
                 stack.change_table({})
     # When both are restored, then the table is built
     stack.change_table({"rebuild": WITH_TABLE})

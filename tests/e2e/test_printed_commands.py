@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
+from cli.change.dead_letters import dead_letters_ls_command, dead_letters_redrive_command
 from cli.demo.run import notifications_paused
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, exit_code_of
@@ -189,8 +189,9 @@ def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
     send("{}", MessageAttributes=attributes)
     # When they are listed, twice, and a dry run reads them, then they stay.
     for _ in range(2):
-        assert print_dead_letters(stack, 100, as_json=True) == ExitCode.NEGATIVE
-        letters = json.loads(capsys.readouterr().out)["deadLetters"]
+        answer: Any = dead_letters_ls_command(stack, 100)
+        letters = answer.document["deadLetters"]
+        assert answer.code == ExitCode.NEGATIVE
         assert {item["subject"]: item["is_sent"] for item in letters} == {
             lost.uri: True,
             owned.uri: False,
@@ -198,10 +199,10 @@ def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
         }
         assert "AccessDeniedException" in str(letters)
     wait_for("the alarm on dead letters", lambda: "DeadLetters" in open_alarms(stack))
-    redrive_dead_letters(stack, dry_run=True, as_json=True)
+    dead_letters_redrive_command(stack, dry_run=True, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"removed": 3, "sent": 1, "dryRun": True}
     # When they are redriven, then the lost file gets an owner and the queue is empty.
-    redrive_dead_letters(stack, dry_run=False, as_json=False)
+    dead_letters_redrive_command(stack, dry_run=False, as_json=False)
     assert "removed: 3 dead letters, of which 1 event sent to route again" in capsys.readouterr().out
     scenario.wait_state(lost, State.QUEUED)
-    assert print_dead_letters(stack, 100, as_json=False) == ExitCode.OK
+    assert dead_letters_ls_command(stack, 100).code == ExitCode.OK

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cli.change.stream import read_shards
-from cli.deployed_stack import FunctionFailedError
 from cli.inspect.trace import trace_arrival
+from lake.errors import TerminalError
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.ledger import State
 from lake.manifest import ObjectVersion
@@ -169,10 +169,10 @@ def test_every_user_of_a_stream_that_cannot_start_gets_the_reason(scenario: Scen
     assert message in stack.invoke("promote", {"files": [other.uri]})["messages"][0]
     scenario.make_older(waiting, timedelta(minutes=20))
     scenario.wait_in_index(waiting, State.QUEUED)
-    with pytest.raises(FunctionFailedError, match=message):
+    with pytest.raises(TerminalError, match=message):
         stack.invoke("sweep", {"dryRun": False})
     # And so does the watch of the window, which measures the backlog first
-    with pytest.raises(FunctionFailedError, match=message):
+    with pytest.raises(TerminalError, match=message):
         stack.control_stream("watch")
     # When a person has removed the cause and starts the stream, then both are converted
     scenario.start_stream()

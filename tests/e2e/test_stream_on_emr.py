@@ -8,7 +8,7 @@ import pytest
 
 from cli.change.stream import live_runs, read_shards
 from cli.errors import ExitCode
-from cli.inspect.logs import print_logs
+from cli.inspect.logs import logs_command
 from lake.engines import Engine
 from lake.engines.emr_serverless import split_run_id
 from lake.ledger import CostRow, State
@@ -71,7 +71,7 @@ def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(
     assert sum(cost.vcpu_milliseconds for cost in costs) > 0
     assert [share.dataset for cost in costs for share in cost.shares] == [DATASET]
     # And its log is where commands expect it
-    assert print_logs(stack, Lane.STREAM, "1h", "stopped as requested", run, 1, as_json=False) == ExitCode.OK
+    assert logs_command(stack, Lane.STREAM, "1h", "stopped as requested", run, 1, as_json=False) == ExitCode.OK
     assert "stopped as requested" in capsys.readouterr().out
 
 

@@ -3,7 +3,7 @@
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import duckdb
@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cli.catalog.column_types import ColumnType, Dialect, TypeKind, cast_of, spark_view
-from cli.catalog.suggest import print_folder_suggestion
+from cli.catalog.suggest import suggest_for_folder
+from cli.documents import Suggestion
 from cli.local_clouds import local_config
 from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE
@@ -101,13 +102,11 @@ def test_the_view_for_spark_has_values_of_the_types(
 
 
 def test_the_suggested_views_of_a_clean_dataset_give_the_same_rows_in_spark_and_duckdb(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     # Given a dataset without any rejected line, and with a column that its first hour lacks.
     converted = convert_orders(tmp_path, clean=True)
-    capsys.readouterr()
-    print_folder_suggestion(converted / "lake" / "orders", 5, None, as_json=True)
-    views = json.loads(capsys.readouterr().out)["sql"]
+    views = cast("Suggestion", suggest_for_folder(converted / "lake" / "orders", 5, None).document).sql
     query = "SELECT order__id, CAST(amount AS STRING), coupon, date, hour FROM orders_typed ORDER BY order__id"
     # When
     with duckdb.connect() as database:

@@ -22,10 +22,11 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_api import state_manager
 
 from cli.deployed_stack import DeployedStack
-from cli.doctor.canary import ARGUMENT, MAX_QUERY_SECONDS, NAME_TIME, Canary, CanaryJob, ask_athena, print_canary
+from cli.doctor.canary import ARGUMENT, MAX_QUERY_SECONDS, NAME_TIME, Canary, CanaryJob, ask_athena, run_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
 from lake.canary import BODY, CanaryRequest, CheckResult
+from lake.documents import to_json
 from lake.engines import ENGINES, Engine
 from lake.engines.description import Bill
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
@@ -119,10 +120,9 @@ def test_every_check_of_every_job_is_a_row(
     ]
     monkeypatch.setattr("cli.doctor.canary.canary_jobs", lambda *_: jobs)
     # When the canary runs
-    code = print_canary(stack, SETTINGS, as_json=True)
+    answer = run_canary(stack, SETTINGS)
     # Then the rows name what to do, and the exit code reports that there is something to do
-    printed = capsys.readouterr()
-    rows = {(row["job"], row["check"]): row for row in json.loads(printed.out)["rows"]}
+    rows = {(row["job"], row["check"]): row for row in to_json(answer.document)["rows"]}
     assert {key: row["text"] for key, row in rows.items() if row["state"] == "to do"} == {
         ("broken", "ledger"): "dynamodb:UpdateItem is denied; allow it",
         ("refused", "start"): rows["refused", "start"]["text"],
@@ -133,8 +133,8 @@ def test_every_check_of_every_job_is_a_row(
     assert "60 s, $0.00" in rows["fine", "billed"]["text"]
     assert "spark 4.1.1, java 17, region eu-central-1, python 1" in rows["fine", "seen"]["text"]
     assert rows["fine", "alarm line"]["state"] == "ok"
-    assert code == ExitCode.NEGATIVE
-    assert "about $0.08, at most $0.20" in printed.err
+    assert answer.code == ExitCode.NEGATIVE
+    assert "about $0.08, at most $0.20" in capsys.readouterr().err
     # And nothing is left
     assert left_behind(world) == []
 

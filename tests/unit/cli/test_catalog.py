@@ -19,8 +19,15 @@ from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog import drop_columns
 from cli.catalog.column_types import ColumnType, Dialect, TypeKind, athena_view, quoted, text_names
-from cli.catalog.drop_columns import print_dropped_columns
-from cli.catalog.suggest import _newest_objects, print_folder_suggestion, print_suggestion, read_sample, suggest
+from cli.catalog.drop_columns import catalog_drop_columns_command
+from cli.catalog.suggest import (
+    _newest_objects,
+    catalog_suggest_command,
+    read_sample,
+    suggest_for_dataset,
+    suggest_for_folder,
+)
+from cli.commands import Answer
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
@@ -63,7 +70,7 @@ def put(world: World, hour: int, rows: list[dict[str, str]], number: int = 0, **
 
 def test_types_are_proposed_with_what_they_refuse(world: World, stack: DeployedStack, answered: Answered) -> None:
     put(world, 9, ROWS)
-    document = answered(print_suggestion, stack, "orders", 5, None, schema="catalog-suggest")
+    document = answered(suggest_for_dataset, stack, "orders", 5, None, schema="catalog-suggest")
     assert (document["files"], document["rows"]) == (1, 20)
     names = ("name", "type", "values", "nulls", "refused", "examples")
     assert [tuple(column[name] for name in names) for column in document["columns"]] == [
@@ -88,7 +95,7 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deploymen
     put(deployment, 9, [{"_pos": "1", first: "a", second: "1.00"}])
     database = stack.resources.tables_database
     for dialect, catalog in ((Dialect.ATHENA, ""), (Dialect.SPARK, ""), (Dialect.DUCKDB, '"glue".')):
-        view = printed(print_suggestion, stack, "orders", 5, dialect).replace("`", '"')
+        view = printed(suggest_for_dataset, stack, "orders", 5, dialect).replace("`", '"')
         assert f'FROM {catalog}"{database}"."orders"' in view
         # Iceberg reserves the name.
         assert '"_pos__"' in view
@@ -105,13 +112,13 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deploymen
         connection.execute(view)
         assert connection.execute("SELECT _pos__, amount_text FROM orders_typed").fetchall() == [(1, "1.00")]
     # And the local cloud has no catalog for it
-    view = printed(print_suggestion, replace(stack, local=True), "orders", 5, Dialect.DUCKDB)
+    view = printed(suggest_for_dataset, replace(stack, local=True), "orders", 5, Dialect.DUCKDB)
     location = deployment.glue.tables["orders"]["Parameters"]["metadata_location"]
     assert view.endswith(f"FROM iceberg_scan('{location}');\n")
     # And a table from before the dataset's return to Hive gets no new rows
     deployment.configure(datasets=[{"name": "clicks", "prefix": "clicks/", "table": "iceberg"}, {"name": "{folder}"}])
     stack = with_settings(stack, deployment.services)
-    assert printed(print_suggestion, stack, "orders", 5, Dialect.SPARK).endswith("FROM `orders`;\n")
+    assert printed(suggest_for_dataset, stack, "orders", 5, Dialect.SPARK).endswith("FROM `orders`;\n")
 
 
 def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack: DeployedStack) -> None:
@@ -170,7 +177,7 @@ def test_an_object_that_is_damaged_is_named(world: World, stack: DeployedStack, 
     with pytest.raises(TerminalError, match=expected):
         read_sample(stack, "orders", 1)
     with pytest.raises(TerminalError, match=expected):
-        print_dropped_columns(stack, "orders")
+        catalog_drop_columns_command(stack, "orders")
 
 
 @pytest.mark.parametrize("error", [ReadTimeoutError(endpoint_url="s3"), OSError(errno.ESTALE, "stale file handle")])
@@ -186,7 +193,7 @@ def test_an_object_is_not_damaged_where_network_or_disk_did_not_give_it(
 
 def test_a_value_of_others_cannot_command_the_terminal(world: World, stack: DeployedStack, printed: Printed) -> None:
     put(world, 9, [*ROWS, {"amount": "\x1b[2J" + "x" * 100, "id": "4"}])
-    output = printed(print_suggestion, stack, "orders", 5, None)
+    output = printed(suggest_for_dataset, stack, "orders", 5, None)
     assert "\x1b" not in output
     assert "x..." in output
     assert output.count("CREATE OR REPLACE") == 3
@@ -194,9 +201,9 @@ def test_a_value_of_others_cannot_command_the_terminal(world: World, stack: Depl
 
 def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
     with pytest.raises(NotFoundError, match="s3://lake/orders/ has no Parquet object yet: run 'hybrid-router status'"):
-        print_suggestion(stack, "orders", 5, None)
+        suggest_for_dataset(stack, "orders", 5, None)
     with pytest.raises(UnknownDatasetError, match="no dataset 'clicks': pass one of orders"):
-        print_suggestion(stack, "clicks", 5, None)
+        suggest_for_dataset(stack, "clicks", 5, None)
 
 
 def test_names_of_a_view_are_unique_and_cannot_end_the_statement() -> None:
@@ -234,7 +241,7 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answere
     # Given a folder whose name could be read as a pattern
     folder = converted(tmp_path / "it's [1] * ?")
     # When
-    document = answered(suggest, str(folder), schema="catalog-suggest")
+    document = answered(catalog_suggest_command, str(folder), schema="catalog-suggest")
     # Then both hours are in the sample, and the view runs
     types = {column["name"]: column["type"] for column in document["columns"]}
     assert types == {"amount": "DECIMAL(38, 2)", "id": "BIGINT", "made": "TIMESTAMP"}
@@ -245,24 +252,26 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answere
         refused = "SELECT amount_text, id_text FROM orders_typed WHERE amount IS NULL AND amount_text IS NOT NULL"
         assert database.execute(refused).fetchall() == [("n/a", "2")]
     # And the view has the columns of files that are not in the sample
-    assert "`amount`" in answered(suggest, str(folder), files=1, schema="catalog-suggest")["sql"]["spark"]
+    assert (
+        "`amount`" in answered(catalog_suggest_command, str(folder), files=1, schema="catalog-suggest")["sql"]["spark"]
+    )
 
 
 def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -> None:
     folder = converted(tmp_path)
     with pytest.raises(InvalidInputError, match="such as converted/lake/orders"):
-        print_folder_suggestion(tmp_path, 5, None)
+        suggest_for_folder(tmp_path, 5, None)
     with pytest.raises(InvalidInputError, match="--dialect duckdb or spark"):
-        print_folder_suggestion(folder, 5, Dialect.ATHENA)
+        suggest_for_folder(folder, 5, Dialect.ATHENA)
 
 
 @pytest.fixture
-def drop(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def drop(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Answer]:
     """Drop the columns of orders that no file has, here ``later``."""
     monkeypatch.setattr("time.sleep", lambda _: None)
     put(world, 8, [{"id": "1"}])
     put(world, 9, [{"amount": "1"}])
-    return partial(print_dropped_columns, stack, "orders")
+    return partial(catalog_drop_columns_command, stack, "orders")
 
 
 def columns(world: World) -> tuple[str, ...]:
@@ -272,7 +281,7 @@ def columns(world: World) -> tuple[str, ...]:
 
 
 def test_a_column_without_a_file_is_dropped_and_can_return(
-    world: World, drop: Callable[[], None], answered: Answered, printed: Printed
+    world: World, drop: Callable[[], Answer], answered: Answered, printed: Printed
 ) -> None:
     for dry_run, left in ((True, ("amount", "id", "later")), (False, ("amount", "id"))):
         answer = answered(drop, dry_run=dry_run)
@@ -289,7 +298,7 @@ def test_a_column_without_a_file_is_dropped_and_can_return(
 
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
-    world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch, answered: Answered, is_damaged: bool
+    world: World, drop: Callable[[], Answer], monkeypatch: pytest.MonkeyPatch, answered: Answered, is_damaged: bool
 ) -> None:
     drop_columns = Datasets.drop_columns
 
@@ -326,7 +335,7 @@ def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
 
 
 def test_a_signal_after_the_drop_takes_it_back(
-    world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    world: World, drop: Callable[[], Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: a signal while the command reads whether files have the columns by now
     read = drop_columns._columns_of_files

@@ -34,7 +34,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 from typer.testing import CliRunner
 
-from cli.commands import MODULES
+from cli.commands import MODULES, Place
 from cli.deployed_stack import INVOKE_CONFIG, DeployedStack, connect_to_stage
 from cli.errors import ExitCode, NotReachableError, errors_on_stderr
 from cli.local_clouds import LOCAL_PROFILE, aws_on_local_cloud, local_config, local_state
@@ -83,9 +83,10 @@ def test_a_shell_completes_a_command() -> None:
 
 def test_a_command_that_is_declared_is_listed_and_can_be_called() -> None:
     files = (path.read_text(encoding="utf-8") for path in CHECKOUT.glob("cli/**/*.py"))
-    declared = {words for text in files for words in re.findall(r'^@command\("(.+)"\)$', text, re.MULTILINE)}
-    assert declared == {words for listed in MODULES.values() for words in listed}
-    for words in declared:
+    declared = {name for text in files for name in re.findall(r"^def (\w+)_command\(", text, re.MULTILINE)}
+    listed = list(chain.from_iterable(MODULES.values()))
+    assert declared == {re.sub("[ -]", "_", words) for words in listed}
+    for words in listed:
         assert CliRunner().invoke(app, [*words.split(), "--help"]).exit_code == ExitCode.OK
 
 
@@ -186,7 +187,7 @@ def test_the_reason_why_a_stack_is_not_found_is_reported(
 ) -> None:
     monkeypatch.setattr("boto3.Session", Mock(side_effect=error))
     with pytest.raises(NotReachableError, match=re.escape(advice)) as raised:
-        connect_to_stage("prod", local=False, profile="ops", region="eu-west-1")
+        connect_to_stage(Place("prod", profile="ops", region="eu-west-1"))
     assert "or add --local" in str(raised.value)
 
 
@@ -226,11 +227,11 @@ def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
     session: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boto3, "Session", lambda **_: session)
-    named = connect_to_stage("prod_eu", local=False, profile="my prod", region="eu-central-1")
+    named = connect_to_stage(Place("prod_eu", profile="my prod", region="eu-central-1"))
     assert named.options == " --stage prod_eu --profile 'my prod' --region eu-central-1"
     # And no client waits for minutes if AWS cannot be reached
     assert {call.kwargs["config"].connect_timeout for call in session.client.call_args_list} == {5}
-    assert connect_to_stage("prod_eu", local=False).options == " --stage prod_eu"
+    assert connect_to_stage(Place("prod_eu")).options == " --stage prod_eu"
 
 
 def test_an_invocation_that_gets_no_answer_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,18 +264,18 @@ def test_a_local_cloud_has_the_outputs_of_its_last_deployment(
         started = {"endpoint": endpoint, "access_key": key}
         (local_state() / "prod_eu.json").write_text(json.dumps(started))
         # When
-        stack = connect_to_stage("prod_eu", local=True)
+        stack = connect_to_stage(Place("prod_eu", local=True))
     # Then
     assert stack.outputs.overnight == "hybrid-router-prod-eu"
     session.client.return_value.describe_stacks.assert_called_once_with(StackName="hybrid-router-prod-eu")
     assert stack.options == " --stage prod_eu --local"
     # And the file of a killed cloud, whose port has no listener, is not a cloud
     with pytest.raises(NotReachableError, match="no local cloud of stage prod_eu is running on this machine"):
-        connect_to_stage("prod_eu", local=True)
+        connect_to_stage(Place("prod_eu", local=True))
     # And an unreadable file is not reported as a fault of the cloud
     monkeypatch.setattr(Path, "read_text", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
     with pytest.raises(PermissionError):
-        connect_to_stage("prod_eu", local=True)
+        connect_to_stage(Place("prod_eu", local=True))
 
 
 TABLE = ("Nights", ("began", "execution", "outcome"), ("files", "rows"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.cost.cost import print_cost, print_plan, read_costs
+from cli.cost.cost import cost_command, plan_command, read_costs
 from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError
 from lake.layout import PLAN_AHEAD_EXECUTION
@@ -59,7 +59,7 @@ def test_the_intervals_of_a_streaming_job_are_one_job_run(world: World) -> None:
 
 
 def test_the_table_names_its_source_and_a_bill_that_is_awaited(stack: DeployedStack, printed: Printed) -> None:
-    text = printed(print_cost, replace(stack, local=True), DAY, DAY, "dataset")
+    text = printed(cost_command, replace(stack, local=True), DAY, DAY, "dataset")
     for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated in addition"):
         assert words in text
     assert "1 job run, from the clock of this machine" in text
@@ -67,7 +67,7 @@ def test_the_table_names_its_source_and_a_bill_that_is_awaited(stack: DeployedSt
     stack.ledger.costs.await_bill("jr_late", datetime.fromisoformat(f"{DAY}T02:00:00Z"))
     # The job run may have ended on the day before
     for day, number in ((DAY, 1), ("2026-11-20", 1), ("2026-11-19", 0), ("2026-11-22", 0)):
-        text = printed(print_cost, stack, day, day, "lane")
+        text = printed(cost_command, stack, day, day, "lane")
         assert text.count("; without 1 job run whose bill is not final yet") == number
 
 
@@ -98,7 +98,7 @@ def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
 def test_every_sum_has_all_of_the_money(
     stack: DeployedStack, answered: Answered, by: Any, groups: dict[str, float]
 ) -> None:
-    body = answered(print_cost, stack, "2026-11-20", "2026-11-22", by)
+    body = answered(cost_command, stack, "2026-11-20", "2026-11-22", by)
     assert [(group["name"], group["dollars"]) for group in body["groups"]] == [*groups.items()]
     assert (body["total"]["dollars"], body["total"]["jobRuns"]) == (4.75, 3)
     assert body["total"]["dollarsPerGb"] == pytest.approx(4.75 / 9)
@@ -141,7 +141,7 @@ def test_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
 )
 def test_days_that_are_not_valid(stack: DeployedStack, first: str, last: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        print_cost(stack, first, last, "day", as_json=False)
+        cost_command(stack, first, last, "day")
 
 
 def test_the_estimate_is_of_counted_units() -> None:
@@ -199,7 +199,7 @@ Planned = Callable[..., str]
 def planned(printed: Printed) -> Planned:
     """What the command prints of this answer."""
     return lambda body, code: printed(
-        print_plan, replace(stack_with(FakeLambda(body)), scheduler=FakeServices()), code=code
+        plan_command, replace(stack_with(FakeLambda(body)), scheduler=FakeServices()), code=code
     )
 
 
@@ -231,7 +231,7 @@ def test_what_a_person_has_to_know(planned: Planned, body: dict[str, Any], code:
 
 def test_json_is_the_answer_and_the_request_is_a_dry_run(answered: Answered) -> None:
     functions = FakeLambda(answer())
-    assert answered(print_plan, stack_with(functions), "orders", code=0) == answer()
+    assert answered(plan_command, stack_with(functions), "orders", code=0) == answer()
     ((name, event),) = functions.requests
     assert (name, event["dataset"], event["dryRun"]) == ("plan", "orders", True)
     assert event["execution"].startswith("dry-run-")
@@ -240,5 +240,5 @@ def test_json_is_the_answer_and_the_request_is_a_dry_run(answered: Answered) -> 
 
 def test_a_plan_of_the_whole_backlog_is_the_forecast_that_status_shows() -> None:
     functions = FakeLambda(answer())
-    print_plan(stack_with(functions), as_json=True)
+    plan_command(stack_with(functions))
     assert functions.requests == [("plan", {"execution": PLAN_AHEAD_EXECUTION, "dryRun": True})]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
+from cli.change.dead_letters import dead_letters_ls_command, dead_letters_redrive_command
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.router.events import s3_record
 
@@ -76,9 +76,9 @@ def stack_with(queue: DeadLetterQueue) -> Any:
 @pytest.mark.parametrize(("limit", "shown"), [(12, 12), (13, 12), (5, 5)])
 def test_a_list_that_may_be_truncated_is_marked(limit: int, shown: int, answered: Answered, printed: Printed) -> None:
     stack = stack_with(DeadLetterQueue(12))
-    found = answered(print_dead_letters, stack, limit, code=1)
+    found = answered(dead_letters_ls_command, stack, limit, code=1)
     assert (len(found["deadLetters"]), found["complete"]) == (shown, shown < limit)
-    text = printed(print_dead_letters, stack, limit, code=1)
+    text = printed(dead_letters_ls_command, stack, limit, code=1)
     assert ("there may be more: pass a larger --limit" in text) == (shown == limit)
 
 
@@ -88,7 +88,7 @@ def test_each_of_many_letters_is_listed_once(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("cli.change.dead_letters.monotonic", lambda: queue.now)
     monkeypatch.setattr("cli.change.dead_letters.typer.echo", letters.append)
     # When
-    redrive_dead_letters(stack_with(queue), dry_run=True, as_json=False)
+    dead_letters_redrive_command(stack_with(queue), dry_run=True, as_json=False)
     # Then
     assert "to be removed: 8,000 dead letters, of which 0 events sent to route again" in letters[-1]
     assert (len(letters) - 1, len(queue.visible), queue.now < 3000) == (8000, 8000, True)
@@ -108,14 +108,14 @@ def test_an_interrupted_redrive_leaves_no_letter_hidden(
     monkeypatch.setattr("cli.change.dead_letters.typer.echo", echo)
     # When, Then the next call finds the letters that were not removed
     with pytest.raises(BrokenPipeError):
-        redrive_dead_letters(stack_with(queue), dry_run=dry_run, as_json=False)
+        dead_letters_redrive_command(stack_with(queue), dry_run=dry_run, as_json=False)
     assert len(queue.visible) == left
 
 
 def test_a_missing_right_to_show_letters_again_is_an_error() -> None:
     # Otherwise the next call would find none of them
     with pytest.raises(ClientError, match="AccessDenied"):
-        redrive_dead_letters(stack_with(DeadLetterQueue(1, "AccessDenied")), dry_run=True, as_json=False)
+        dead_letters_redrive_command(stack_with(DeadLetterQueue(1, "AccessDenied")), dry_run=True, as_json=False)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_refused_start_names_the_command_of_its_target(target: str, command: s
     attributes = {"TARGET_ARN": {"DataType": "String", "StringValue": target}}
     stack = stack_with(DeadLetterQueue(1, attributes=attributes))
     advice = "the next start does the work" + (f", or 'hybrid-router {command}' now" if command else "")
-    assert f": {advice}\n" in printed(redrive_dead_letters, stack, dry_run=True)
+    assert f": {advice}\n" in printed(dead_letters_redrive_command, stack, dry_run=True)
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_a_refused_start_names_the_command_of_its_target(target: str, command: s
 )
 def test_only_events_of_files_without_an_owner_are_sent_again(body: str, advice: str, printed: Printed) -> None:
     queue = DeadLetterQueue(1, body=body)
-    assert f"{advice}\n" in printed(redrive_dead_letters, stack_with(queue), dry_run=True)
+    assert f"{advice}\n" in printed(dead_letters_redrive_command, stack_with(queue), dry_run=True)

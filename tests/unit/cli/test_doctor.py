@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ProfileNotFound
 
+from cli.commands import DEFAULT_PLACE, Place
 from cli.doctor import checks
-from cli.doctor.checks import Account, Finding, Readiness, examine, examine_machine, print_findings
+from cli.doctor.checks import Account, Finding, Readiness, answer_of, examine, examine_machine
 from cli.errors import ExitCode
 from infra.names import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
@@ -92,7 +93,10 @@ def findings(aws: FakeAws | Exception, settings: Settings | None = SETTINGS) -> 
     """The last finding of each name."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("boto3.Session", lambda profile_name, region_name: answer_or_raise(aws))
-        return {item.name: item for item in Account("dev", Path("my.toml"), "ops", "eu-west-1").examine(settings)}
+        return {
+            item.name: item
+            for item in Account(Place(profile="ops", region="eu-west-1"), Path("my.toml")).examine(settings)
+        }
 
 
 def test_an_account_with_everything_is_ok() -> None:
@@ -165,9 +169,9 @@ def test_the_exit_code_covers_all_lines(
     states: list[Readiness], code: ExitCode, answered: Answered, printed: Printed
 ) -> None:
     lines = [Finding("java", state, "text\x1b[2J") for state in states]
-    text = printed(print_findings, lines, as_json=False, code=code)
+    text = printed(answer_of, lines, code=code)
     assert text.splitlines()[0] == f"java          {states[0]:<14} text\\x1b[2J"
-    assert [item["state"] for item in answered(print_findings, lines, code=code)["findings"]] == states
+    assert [item["state"] for item in answered(answer_of, lines, code=code)["findings"]] == states
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, outputs: dict[str, str]) -> None:
@@ -205,9 +209,9 @@ def test_a_settings_file_of_another_stage_is_reported(tmp_path: Path, monkeypatc
     for text, advice in (('stage = "prod"', "pass --stage prod"), ("", "run 'hybrid-router settings check")):
         file = tmp_path / "a.toml"
         file.write_text(text)
-        found = {item.name: item for item in examine(file, "dev", None, None)}
+        found = {item.name: item for item in examine(file, DEFAULT_PLACE)}
         assert (found["settings"].state, advice in found["settings"].text) == (Readiness.TO_DO, True)
-    missing = next(item for item in examine(tmp_path / "b.toml", "dev", None, None) if item.name == "settings")
+    missing = next(item for item in examine(tmp_path / "b.toml", DEFAULT_PLACE) if item.name == "settings")
     assert "the file does not exist: pass your stage's file by --settings" in missing.text
 
 

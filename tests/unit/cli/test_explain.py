@@ -10,7 +10,7 @@ import pytest
 
 from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
-from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
+from cli.inspect.explain import explain_command, explain_file, explain_object, print_file, print_object
 from lake.commit import ResultObject, SourceCount
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
@@ -305,6 +305,6 @@ def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None
         (f"s3://lake/{lake_key(PARTITION, 'ghost', 1, 0)}", "s3://lake/orders/date=.*ghost.* is not an object that a "),
     ):
         with pytest.raises(NotFoundError, match=f"^{sentence}"):
-            print_explanation(stack, uri, 10, as_json=False)
+            explain_command(stack, uri, 10)
     with pytest.raises(InvalidInputError, match="'b' is not a valid S3 URI"):
-        print_explanation(stack, "b", 10, as_json=False)
+        explain_command(stack, "b", 10)

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect import failures
-from cli.inspect.failures import failures_document, print_failures
+from cli.inspect.failures import failures_command, failures_document
 from cli.inspect.status import status_document
 from lake.commit import SourceCount
 from lake.layout import result_key
@@ -141,11 +141,11 @@ def test_an_unreadable_file_is_no_longer_a_failure_once_a_later_version_was_conv
     assert (found["kind"], found["uri"], found["manifest"]) == ("REPLACED", "s3://input/orders/a", row.id)
     assert after.id in found["advice"]
     assert found["command"] == "hybrid-router explain s3://input/orders/a --stage dev"
-    assert print_failures(stack, None, 10, as_json=True) == ExitCode.OK
+    assert failures_command(stack, None, 10).code == ExitCode.OK
     # And an entry that the limit cuts off may be one
     files = (f"s3://input/orders/{name}" for name in "ab")
     put_result(world, row, [SourceCount(uri, "v1", 100, 0, 0, 0, {}, None, "it was deleted") for uri in files])
-    assert print_failures(stack, None, 1, as_json=True) == ExitCode.NEGATIVE
+    assert failures_command(stack, None, 1).code == ExitCode.NEGATIVE
 
 
 def converted(world: World, row: ManifestRow, version: str) -> None:
@@ -207,7 +207,7 @@ def test_the_page_gives_the_reason_and_what_to_do(world: World, printed: Printed
     world.ledger.ignored.add(NO_RULE, files, world.now)
     # Then
     stack = stack_of(world, FakeServices(dead_letters=3))
-    lines = printed(print_failures, stack, code=ExitCode.NEGATIVE).splitlines()
+    lines = printed(failures_command, stack, code=ExitCode.NEGATIVE).splitlines()
     assert lines[0].startswith(
         f"FAILED manifest {row.id} of orders#2026-11-20T09, batch lane (1 file, 100 B) since 2026"
     )
@@ -253,7 +253,7 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     uri = f"s3://input/{FOLDER}/clicks/{KIND}/"
     assert (first.kind, first.files, first.bytes, complete) == ("NOT_DELIVERED", 2, 6, True)
     assert (first.uri, first.dataset, other.dataset) == (uri, "web", "shop")
-    lines = printed(print_failures, stack, None, 10, code=ExitCode.NEGATIVE).splitlines()
+    lines = printed(failures_command, stack, None, 10, code=ExitCode.NEGATIVE).splitlines()
     assert lines[0].startswith(f"NOT_DELIVERED {uri} (2 files, 6 B) since 20")
     assert lines[1] == f"  why   Firehose could not deliver records of clicks: {KIND}"
     assert "docs/records.md" in lines[2]
@@ -261,7 +261,7 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     assert status_document(stack, 10, world.now).failed_record_files == 3
     # And a dataset that the ledger does not know, because no record was delivered, has its own entry
     assert not_delivered(stack, dataset="shop")[0] == [other]
-    assert print_failures(stack, "shop", 10, as_json=True) == ExitCode.NEGATIVE
+    assert failures_command(stack, "shop", 10).code == ExitCode.NEGATIVE
     # And they stay in the list when the settings no longer have [[records]]
     (orphan, _), _ = not_delivered(stack_of(world, FakeServices()))
     assert (orphan.uri, orphan.files, orphan.dataset) == (uri, 2, None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.deployed_stack import DeployedStack
-from cli.inspect.hours import print_hours
+from cli.inspect.hours import hours_command
 from lake.errors import InvalidInputError
 from router.sweep.handler import sweep
 from tests.load.request_counts import counted_requests
@@ -32,7 +32,7 @@ def stack(deployment: Deployment) -> DeployedStack:
 @pytest.fixture
 def hours(stack: DeployedStack, answered: Answered) -> Hours:
     """The hours of orders in this range, as the command shows them with this exit code."""
-    command = partial(answered, print_hours, stack, "orders", schema="hours")
+    command = partial(answered, hours_command, stack, "orders", schema="hours")
     return lambda first, last, code: command(first, last, code=code)["hours"]
 
 
@@ -85,7 +85,7 @@ def test_an_hour_whose_files_wait_in_a_collection_is_open(deployment: Deployment
 
 def test_more_hours_than_a_command_shows_are_refused(stack: DeployedStack) -> None:
     with pytest.raises(InvalidInputError):
-        print_hours(stack, "orders", "2020-01-01", "2026-01-01", as_json=False)
+        hours_command(stack, "orders", "2020-01-01", "2026-01-01")
 
 
 def test_an_announced_hour_is_read_from_its_row_alone(
@@ -111,6 +111,6 @@ def test_an_announced_hour_is_read_from_its_row_alone(
     # When, Then: the other one counts the manifests that it waits for
     (hour,) = hours("2026-11-20T08", "2026-11-20T08", code=1)
     assert (hour["state"], hour["manifests"]["failed"], hour["marker"]) == ("reopened", 1, None)
-    text = printed(print_hours, stack, "orders", "2026-11-20T08", "2026-11-20T08")
+    text = printed(hours_command, stack, "orders", "2026-11-20T08", "2026-11-20T08")
     assert "2026-11-20T08\treopened\t2\t200 B\t5" in text
     assert "2026-11-20T08 waits for 1 FAILED manifest: 'hybrid-router failures --dataset orders" in text

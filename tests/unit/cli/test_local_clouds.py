@@ -12,22 +12,21 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.cost.sizing import calibrate_files
-from cli.demo.run import demo_settings, run_demo
+from cli.cost.sizing import calibrate_command
+from cli.demo.run import demo_command, demo_settings
 from cli.demo.sample_data import user_files
 from cli.errors import NotReachableError
 from cli.local_clouds import (
-    LocalCloudRunsError,
     LocalStage,
-    local_down,
+    local_down_command,
+    local_ls_command,
     local_state,
-    local_up,
-    print_local_clouds,
+    local_up_command,
     stages,
 )
 from cli.main import app
 from cli.terminal import END_SIGNALS, ended_by_signal
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TerminalError
 from local.isolation import AccessKey
 from tests.unit.cli.conftest import Answered, Printed
 
@@ -49,7 +48,7 @@ def test_a_sample_of_one_tiny_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.ndjson"
     file.write_bytes(b'{"a": 1}\n')
     with pytest.raises(InvalidInputError, match="the files have 9 bytes together, too few to measure"):
-        calibrate_files([file], goal_seconds=60, cores=1)
+        calibrate_command([file], goal_seconds=60, cores=1)
 
 
 ENDED = 2**22 + 1
@@ -95,7 +94,7 @@ def run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, **optio
     monkeypatch.setattr("local.cloud.LocalCloud.start", lambda folder, log: FakeCloud(folder, number))
     monkeypatch.setattr("infra.synth.synth", lambda _settings, out: out)
     with pytest.raises(KeyboardInterrupt):
-        local_up(settings, **options)
+        local_up_command(settings, **options)
 
 
 def leave(folder: Path, stage: str) -> Path:
@@ -151,7 +150,7 @@ def test_a_cloud_is_kept_on_request(
     # And the next cloud of the stage leaves it running.
     with LocalStage(folder, "dev").claimed():
         assert kept.is_dir()
-    assert answered(print_local_clouds) == {"clouds": [], "kept": [str(kept)]}
+    assert answered(local_ls_command) == {"clouds": [], "kept": [str(kept)]}
 
 
 def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) -> None:
@@ -159,7 +158,7 @@ def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) 
     with stage.claimed():
         assert stage.owner() == os.getpid()
         with (
-            pytest.raises(LocalCloudRunsError, match=rf"process {os.getpid()}\).*local down --stage dev"),
+            pytest.raises(TerminalError, match=rf"process {os.getpid()}\).*local down --stage dev"),
             stage.claimed(),
         ):
             pass
@@ -186,7 +185,7 @@ def test_down_asks_the_process_to_end_and_waits_for_it(
 
     monkeypatch.setattr("os.kill", kill)
     # When
-    local_down("dev")
+    local_down_command("dev")
     # Then
     assert signals == [(os.getpid(), signal.SIGTERM)]
     assert f"if it hangs, run 'kill -9 {os.getpid()}'" in capsys.readouterr().err
@@ -195,21 +194,21 @@ def test_down_asks_the_process_to_end_and_waits_for_it(
 def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     leave(folder, "dev")
     leave(folder, "dev_two")
-    local_down("dev")
+    local_down_command("dev")
     assert [item.stage for item in stages(folder)] == ["dev_two"]
     assert capsys.readouterr().out.endswith("the files of a killed one are deleted\n")
     # And a path is not a valid stage
     with pytest.raises(InvalidInputError, match="stage"):
-        local_down("../elsewhere")
+        local_down_command("../elsewhere")
 
 
 def test_clouds_are_listed(folder: Path, answered: Answered, printed: Printed) -> None:
-    assert printed(print_local_clouds) == "no local cloud is running on this machine\n"
+    assert printed(local_ls_command) == "no local cloud is running on this machine\n"
     leave(folder, "left")
     with LocalStage(folder, "dev").claimed():
         (folder / "dev.json").write_text('{"endpoint": "http://127.0.0.1:8"}')
-        lines: Any = printed(print_local_clouds).splitlines()
-        (running, _left) = answered(print_local_clouds)["clouds"]
+        lines: Any = printed(local_ls_command).splitlines()
+        (running, _left) = answered(local_ls_command)["clouds"]
     assert running["pid"] == os.getpid()
     assert lines[0].split(maxsplit=1) == ["dev", f"process {os.getpid()}, http://127.0.0.1:8"]
     assert "run 'hybrid-router local down --stage left'" in lines[1]
@@ -281,7 +280,7 @@ def test_what_an_earlier_demo_has_written_is_not_input(tmp_path: Path) -> None:
 def test_the_output_of_a_conversion_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     with pytest.raises(InvalidInputError, match="is not empty, and the demo replaces what is there"):
-        run_demo(None, tmp_path)
+        demo_command(None, tmp_path)
     with pytest.raises(InvalidInputError, match="does not exist"):
-        run_demo(tmp_path / "nothing", tmp_path / "out")
+        demo_command(tmp_path / "nothing", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.inspect.logs import format_event, parse_since, print_logs
+from cli.inspect.logs import format_event, logs_command, parse_since
 from lake.errors import InvalidInputError
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -62,13 +62,13 @@ def test_a_log_is_searched_by_its_service_and_of_one_job_run_alone(world: World,
     logs.meta.events.register("provide-client-params.*.FilterLogEvents", lambda params, **_: requests.append(params))
     stack = replace(stack_of(world, FakeServices()), open_client=lambda _service: logs)
     # When
-    (event,) = answered(print_logs, stack, "batch", "99999d", "ALARM denied", "jr_2")["events"]
+    (event,) = answered(logs_command, stack, "batch", "99999d", "ALARM denied", "jr_2")["events"]
     # Then
     assert event["text"] == "ALARM denied of jr_2"
     assert [(item["filterPattern"], item["logStreamNames"]) for item in requests] == [('"ALARM denied"', ["jr_2"])]
     # And a function has no job runs
     with pytest.raises(InvalidInputError, match="only the logs stream and batch are of job runs"):
-        print_logs(stack, "sweep", run="jr_2")
+        logs_command(stack, "sweep", run="jr_2")
 
 
 def test_the_last_events_of_several_log_groups_are_the_last_of_all(
@@ -88,8 +88,8 @@ def test_the_last_events_of_several_log_groups_are_the_last_of_all(
         stack_of(world, FakeServices()), open_client=lambda name: logs if name == "logs" else CLOUDFORMATION
     )
     # When, Then
-    found = [event["text"] for event in answered(print_logs, stack, "batch", limit=3)["events"]]
+    found = [event["text"] for event in answered(logs_command, stack, "batch", limit=3)["events"]]
     last = ["/aws/emr-serverless/hybrid-router-dev 0", "/aws-glue/hybrid-router-dev/output 0"]
     assert sorted(found) == sorted([*last, "END RequestId: 1"])
-    shown = printed(print_logs, stack, "batch", limit=2).splitlines()
+    shown = printed(logs_command, stack, "batch", limit=2).splitlines()
     assert [line.partition("  ")[2] for line in shown] == last

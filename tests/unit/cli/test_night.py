@@ -12,7 +12,7 @@ import pytest
 from cli.change.executions import follow_execution
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import execution_arn
-from cli.inspect.night import LISTS, print_night, print_nights
+from cli.inspect.night import LISTS, night_command, nights_command
 from lake.errors import InvalidDocumentError
 from lake.layout import plan_summary_key, verdict_key
 from lake.ledger import CostShare
@@ -87,7 +87,7 @@ Shown = Callable[..., Any]
 @pytest.fixture
 def shown(world: World, answered: Answered) -> Shown:
     """What is known about an execution of these manifests."""
-    command = partial(answered, print_night, code=ExitCode.OK, schema="night")
+    command = partial(answered, night_command, code=ExitCode.OK, schema="night")
     return lambda services, *which: command(stack_of(world, services), *which)
 
 
@@ -109,7 +109,7 @@ def test_a_night_that_runs_shows_how_far_it_is(world: World, shown: Shown, print
     progress = shown(services)["progress"]
     assert [progress[name] for name in ("manifests", "done", "running", "failed")] == [3, 1, 1, 0]
     assert progress["jobRuns"] == [{"jobRun": "jr_1", "done": 1, "running": 1}]
-    assert "1 of 3 manifests done, 100 B of 300 B" in printed(print_night, stack_of(world, services))
+    assert "1 of 3 manifests done, 100 B of 300 B" in printed(night_command, stack_of(world, services))
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_a_night_that_has_ended_while_a_manifest_was_worked_on_has_failed(
 ) -> None:
     night(world, "n1", outcome="OPEN")
     stack = stack_of(world, FakeServices([execution("n1", status)]))
-    assert print_night(stack, "last") == code
+    assert night_command(stack, "last").code == code
 
 
 def test_the_page_names_files_and_reasons(world: World, printed: Printed) -> None:
     services = FakeServices([night(world, "n1")])
-    text = printed(print_night, stack_of(world, services), "last", code=ExitCode.OK)
+    text = printed(night_command, stack_of(world, services), "last", code=ExitCode.OK)
     assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
     assert "quarantined lines: 793 not JSON\n" in text
     assert f"unreadable file s3://input/orders/b\\n: {REASON} --stage dev\n" in text
@@ -138,7 +138,7 @@ def test_the_page_names_files_and_reasons(world: World, printed: Printed) -> Non
 
 def test_lists_are_limited(world: World, printed: Printed) -> None:
     services = FakeServices([night(world, "n1")])
-    text = printed(print_night, stack_of(world, services), "last", 0)
+    text = printed(night_command, stack_of(world, services), "last", 0)
     assert "... and 4 more: pass a larger --limit\n" in text
     assert "jr_1" not in text
 
@@ -148,13 +148,13 @@ def test_a_damaged_verdict_is_named(world: World) -> None:
     for body in ({"message": ""}, {**{name: [{}] for name in LISTS.values()}, "message": "", "rejectsByReason": {}}):
         world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=json.dumps(body).encode())
         with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
-            print_night(stack_of(world, services), "last")
+            night_command(stack_of(world, services), "last")
     # And so is a damaged plan
     summary = b'{"forecast": {}, "plannedAt": "", "manifestIds": []}'
     world.raw_s3.put_object(Bucket="control", Key=plan_summary_key("n1"), Body=summary)
     world.raw_s3.delete_object(Bucket="control", Key=verdict_key("n1"))
     with pytest.raises(InvalidDocumentError, match=r"n1/plan\.json is damaged: restore the object"):
-        print_night(stack_of(world, services), "last")
+        night_command(stack_of(world, services), "last")
 
 
 def test_a_date_is_the_stages_local_date_on_which_the_night_began(world: World, shown: Shown) -> None:
@@ -167,7 +167,7 @@ def test_a_date_is_the_stages_local_date_on_which_the_night_began(world: World, 
     assert shown(services, "2026-11-19")["execution"] == "n1"
     for other in ("2026-11-20", "2026-W47-4"):
         with pytest.raises(NotFoundError, match=f"named '{other}' or begun on such a day"):
-            print_night(stack_of(world, services), other)
+            night_command(stack_of(world, services), other)
 
 
 def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: World, shown: Shown) -> None:
@@ -178,25 +178,25 @@ def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: 
 
 def test_an_execution_without_a_verdict_shows_its_error(world: World, printed: Printed) -> None:
     failed = {**execution("n1", "FAILED"), "error": "InvalidInputError", "cause": "unknown dataset"}
-    text = printed(print_night, stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", code=ExitCode.NEGATIVE)
+    text = printed(night_command, stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", code=ExitCode.NEGATIVE)
     assert "  InvalidInputError: unknown dataset\n" in text
 
 
 @pytest.mark.parametrize("which", ["ghost", "no name", "", "2026-13-40", "last"])
 def test_an_unknown_execution_is_one_sentence(world: World, which: str) -> None:
     with pytest.raises(NotFoundError, match=r"overnight has no execution .*: 'hybrid-router nights' lists"):
-        print_night(stack_of(world, FakeServices()), which)
+        night_command(stack_of(world, FakeServices()), which)
 
 
 def test_nights_are_listed_newest_first(world: World, answered: Answered, printed: Printed) -> None:
     newer = {**night(world, "n2"), "startDate": NIGHT + timedelta(minutes=30)}
     services = FakeServices([newer, execution("dry"), night(world, "n1"), night(world, "n0")])
-    document = answered(print_nights, stack_of(world, services), 2, schema="nights")
+    document = answered(nights_command, stack_of(world, services), 2, schema="nights")
     assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
-    text = printed(print_nights, stack_of(world, services), 2, code=ExitCode.OK)
+    text = printed(nights_command, stack_of(world, services), 2, code=ExitCode.OK)
     assert [cell for cell in ("2026-11-19 22:30", "101\t793", "4.5 kB") if cell not in text] == []
     # And the details of a running night are incomplete
-    assert printed(print_nights, stack_of(world, FakeServices([running(world, "n3")])), 2).endswith("\t-\t-\t-\n")
+    assert printed(nights_command, stack_of(world, FakeServices([running(world, "n3")])), 2).endswith("\t-\t-\t-\n")
 
 
 def test_a_night_that_is_followed_prints_job_runs_and_progress(

@@ -14,8 +14,9 @@ from botocore.exceptions import ClientError
 
 from cli.errors import ExitCode
 from cli.quarantine import listing
-from cli.quarantine.listing import print_quarantine, print_records
-from cli.quarantine.repair import export_lines, line_digest, origins_file, read_origins
+from cli.quarantine.listing import quarantine_ls_command, quarantine_show_command
+from cli.quarantine.records import RecordSelection
+from cli.quarantine.repair import line_digest, origins_file, quarantine_export_command, read_origins
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError, TerminalError
 from lake.layout import quarantine_key
@@ -98,10 +99,13 @@ Listed = Callable[..., list[tuple[Any, ...]]]
 
 @pytest.fixture
 def listed(filled: World, answered: Answered) -> Listed:
-    """The groups that ``ls`` counts."""
-    return lambda **options: [
-        tuple(group.values()) for group in answered(print_quarantine, filled, **options)["groups"]
-    ]
+    """The groups that ``ls`` counts by this, of a selection."""
+
+    def call(by: str = "hour", **selected: str) -> list[tuple[Any, ...]]:
+        found = answered(quarantine_ls_command, filled, RecordSelection(**selected), by)
+        return [tuple(group.values()) for group in found["groups"]]
+
+    return call
 
 
 def test_ls_counts_lines_and_files_by_hour_and_reason(listed: Listed) -> None:
@@ -145,12 +149,14 @@ def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
     # When, Then: only lines of the second generation are counted
     found = listed(first=EVENING.stamp)
     assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"][not is_kept :]
-    export_lines(stack_of(filled, FakeServices()), tmp_path / "lines", first=EVENING.stamp)
+    quarantine_export_command(
+        stack_of(filled, FakeServices()), tmp_path / "lines", RecordSelection(first=EVENING.stamp)
+    )
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
 
 def test_show_prints_place_reason_and_line(filled: World, printed: Printed) -> None:
-    output = printed(print_records, filled, code=ExitCode.OK).splitlines()
+    output = printed(quarantine_show_command, filled, code=ExitCode.OK).splitlines()
     assert output[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
         "  byte 5, 4 bytes: not JSON",
@@ -167,9 +173,9 @@ def test_an_object_that_is_damaged_is_named(filled: World, tmp_path: Path, damag
     filled.raw_s3.put_object(Bucket="quarantine", Key=key, Body=record + damage)
     stack = stack_of(filled, FakeServices())
     for command in (
-        lambda: print_quarantine(stack),
-        lambda: print_records(stack, context=0),
-        lambda: export_lines(stack, tmp_path / "lines.ndjson"),
+        lambda: quarantine_ls_command(stack),
+        lambda: quarantine_show_command(stack, context=0),
+        lambda: quarantine_export_command(stack, tmp_path / "lines.ndjson"),
     ):
         with pytest.raises(TerminalError, match=f"record 2 of s3://quarantine/{key} is damaged .* run 'hybrid-router"):
             command()
@@ -183,7 +189,7 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(filled: World
     row = converted(filled, [raw], "f", partition=Partition("orders", "2026-11-20", 8))
     target = tmp_path / "repair.ndjson"
     # When
-    assert export_lines(stack_of(filled, FakeServices()), target) == ExitCode.OK
+    assert quarantine_export_command(stack_of(filled, FakeServices()), target).code == ExitCode.OK
     # Then
     assert target.read_bytes() == b"\xff\n\x1b[2J\n[1]\n"
     first, second, third = read_origins(target)
@@ -197,7 +203,7 @@ def test_export_overwrites_nothing_and_leaves_no_empty_file(
     filled: Any, tmp_path: Path, answered: Answered, printed: Printed
 ) -> None:
     target = tmp_path / "repair.ndjson"
-    counted: Any = partial(export_lines, filled, target, first="2026-11-20T10")
+    counted: Any = partial(quarantine_export_command, filled, target, RecordSelection(first="2026-11-20T10"))
     body = answered(counted, code=ExitCode.NEGATIVE)
     assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
     assert list(tmp_path.iterdir()) == []
@@ -218,7 +224,8 @@ Show = Callable[[int], list[str]]
 @pytest.fixture
 def show(world: Any, printed: Printed) -> Show:
     """The output of ``show`` for each line, with this number of lines around it."""
-    return lambda context: [line.strip() for line in printed(print_records, world, context=context).splitlines()]
+    shown = partial(printed, quarantine_show_command, world)
+    return lambda context: [line.strip() for line in shown(context=context).splitlines()]
 
 
 def quarantined(world: World, stored: bytes, **offsets: int) -> None:
@@ -240,7 +247,7 @@ def test_a_line_is_shown_with_its_number_and_neighbours(
 def test_json_has_numbers_and_neighbours(world: World, answered: Answered) -> None:
     # Given a line after a byte order mark, and a neighbour that is not valid UTF-8
     quarantined(world, b'\xef\xbb\xbf{\n{"n":"\xff"}\n', **{"{": 3})
-    (record,) = answered(print_records, world, context=1)["records"]
+    (record,) = answered(quarantine_show_command, world, context=1)["records"]
     assert (record["line_number"], record["before"]) == (1, [])
     assert record["after"] == [{"line_number": 2, "length": 9, "line_base64": "eyJuIjoi/yJ9"}]
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from cli.errors import ExitCode
-from cli.quarantine.listing import print_quarantine
-from cli.quarantine.repair import export_lines, origins_file, read_origins, retry_lines
+from cli.quarantine.listing import quarantine_ls_command
+from cli.quarantine.records import RecordSelection
+from cli.quarantine.repair import origins_file, quarantine_export_command, quarantine_retry_command, read_origins
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
 from lake.manifest import Partition
@@ -29,7 +30,7 @@ def stack(world: World) -> Any:
 @pytest.fixture
 def exported(stack: Any, tmp_path: Path) -> Path:
     target = tmp_path / "repair.ndjson"
-    export_lines(stack, target)
+    quarantine_export_command(stack, target)
     return target
 
 
@@ -43,7 +44,7 @@ def retry(stack: Any, exported: Path, answered: Answered) -> Retry:
     def call(repaired: bytes | None = None, *, dry_run: bool = False, code: int | None = None) -> Any:
         if repaired is not None:
             exported.write_bytes(repaired)
-        return answered(retry_lines, stack, exported, dry_run=dry_run, code=code)
+        return answered(quarantine_retry_command, stack, exported, dry_run=dry_run, code=code)
 
     return call
 
@@ -102,16 +103,16 @@ def test_an_editors_replacement_for_invalid_utf_8_is_not_a_repair(
     del record["line"]
     converted(stack, [record, line_of('{"a":5', 20, "c")], "c", partition=Partition("orders", "2026-11-21", 9))
     exported = tmp_path / "binary.ndjson"
-    export_lines(stack, exported, first="2026-11-21", last="2026-11-21")
+    quarantine_export_command(stack, exported, RecordSelection(first="2026-11-21", last="2026-11-21"))
     saved = exported.read_text(errors="replace").replace('{"a":5', '{"a":5}')
     # When, Then
     exported.write_text(saved)
     with pytest.raises(InvalidInputError, match=r"line 1 of .*: invalid UTF-8, which .* U\+FFFD as \\ufffd;"):
-        retry_lines(stack, exported)
+        quarantine_retry_command(stack, exported)
     assert contents(stack) == []
     # And a person can write the character, or confirm that the line itself contains U+FFFD
     exported.write_text(saved.replace("\ufffd", r"ü\ufffd"))
-    assert answered(retry_lines, stack, exported, code=ExitCode.OK)["resubmissions"][0]["lines"] == 2
+    assert answered(quarantine_retry_command, stack, exported, code=ExitCode.OK)["resubmissions"][0]["lines"] == 2
 
 
 def test_a_rejected_line_of_concatenated_values_can_become_many_rows(stack: Any, retry: Retry) -> None:
@@ -138,7 +139,7 @@ def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(stack: A
 
 def test_a_dry_run_reports_what_would_be_resubmitted(stack: Any, exported: Path, printed: Printed) -> None:
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
-    output = printed(retry_lines, stack, exported, dry_run=True, code=ExitCode.OK).splitlines()
+    output = printed(quarantine_retry_command, stack, exported, dry_run=True, code=ExitCode.OK).splitlines()
     assert output == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to resubmit: 2, 2 left empty"]
     assert stack.keys("control", RESUBMISSIONS) == []
 
@@ -170,7 +171,7 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
         assert list(body["refused"]) == [str(PARTITION)]
         assert f"manifest {manifest}, which is QUEUED" in body["refused"][str(PARTITION)]
         assert [answer["partition"] for answer in body["resubmissions"]] == [str(LATER)]
-    text = printed(retry_lines, stack, exported)
+    text = printed(quarantine_retry_command, stack, exported)
     assert f"\n{PARTITION}: the rejected lines of manifest {manifest}, which is QUEUED" in text
 
 
@@ -184,7 +185,7 @@ def test_lines_of_an_hour_that_is_queued_during_the_resubmission_are_reported(
     stack.faults.pause = (3, lambda: stack.ledger.manifests.force(stack.row(manifest), stack.now, "request"))
     # When it runs, and runs again, as after a lost answer
     for _ in range(2):
-        text = printed(retry_lines, stack, exported, code=ExitCode.OK)
+        text = printed(quarantine_retry_command, stack, exported, code=ExitCode.OK)
         # Then
         assert f"\n{PARTITION} is converted again; repaired lines of this hour" in text
 
@@ -206,7 +207,7 @@ def test_ls_and_export_know_what_was_resubmitted(
     stack: Any, retry: Retry, tmp_path: Path, answered: Answered, printed: Printed
 ) -> None:
     retry(b'{"a":1}\n\n\n\n')
-    groups = answered(print_quarantine, stack)["groups"]
+    groups = answered(quarantine_ls_command, stack)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
-    assert "1 resubmitted before" in printed(export_lines, stack, tmp_path / "rest.ndjson")
+    assert "1 resubmitted before" in printed(quarantine_export_command, stack, tmp_path / "rest.ndjson")
     assert (tmp_path / "rest.ndjson").read_bytes() == b'{"a":2\n{"a":3\r\n{"a":4\n'

@@ -12,7 +12,14 @@ import pytest
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
-from cli.inspect.report import MAX_CHANGES, day_report, night_report, read_alarm_changes, write_last_days, write_report
+from cli.inspect.report import (
+    MAX_CHANGES,
+    day_report,
+    night_report,
+    read_alarm_changes,
+    report_command,
+    write_last_days,
+)
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
@@ -102,12 +109,12 @@ def test_the_command_writes_the_page(
     monkeypatch.setattr(webbrowser, "open", opened.append)
     page = tmp_path / "new" / "page.html"
     # When, Then
-    assert write_report(stack, None, f"{stack.outputs.overnight}:overnight", page, open_page=True) == 0
+    assert report_command(stack, None, f"{stack.outputs.overnight}:overnight", page, open_page=True).code == 0
     assert "it is broken" in page.read_text()
     assert opened == [page.as_uri()]
     monkeypatch.chdir(tmp_path)
     for output, folder in ((None, tmp_path), (page.parent, page.parent)):
-        assert write_report(stack, "2026-11-20", None, output) == 0
+        assert report_command(stack, "2026-11-20", None, output).code == 0
         assert (folder / "report-2026-11-20.html").is_file()
 
 
@@ -121,7 +128,7 @@ def test_the_command_writes_the_page(
 )
 def test_a_wrong_request_is_refused(stack: DeployedStack, day: str | None, execution: str | None, error: str) -> None:
     with pytest.raises((InvalidInputError, NotFoundError), match=error):
-        write_report(stack, day, execution, None)
+        report_command(stack, day, execution, None)
 
 
 def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(

@@ -10,11 +10,12 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 import cli.change.executions
-from cli.change.executions import run_backfill, run_overnight
-from cli.change.requests import UNPROMOTED_LABELS, UNQUEUED_LABELS, print_sweep, promote_files, reprocess_manifests
-from cli.deployed_stack import DeployedStack, FunctionFailedError
+from cli.change.executions import backfill_command, overnight_command
+from cli.change.requests import UNPROMOTED_LABELS, UNQUEUED_LABELS, promote_command, reprocess_command, sweep_command
+from cli.commands import Answer
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotReachableError
-from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
 from router.requests.promote import PROMOTE_COUNTS
 from router.requests.reprocess import REPROCESS_COUNTS
 from router.sweep.handler import COUNTS
@@ -46,16 +47,16 @@ def test_every_count_has_a_label() -> None:
 @pytest.mark.parametrize(
     ("command", "body", "code", "summary"),
     [
-        (promote_files, promoted(promoted=1, manifests=1, unknown=1), 0, "promoted: 1 (new manifests: 1), 1 unknown"),
-        (promote_files, promoted(dryRun=True, promoted=1), 0, "dry run, nothing was done; to be promoted: 1"),
-        (promote_files, promoted(tooLate=1, unknown=1), 0, "promoted: 0, 1 too late, 1 unknown"),
-        (promote_files, promoted(unknown=2, ignored=1), 1, "promoted: 0, 1 ignored, 2 unknown"),
-        (promote_files, promoted(), 0, "nothing to promote: no file of this selection waits in"),
-        (reprocess_manifests, queued(queued=2, files=3, bytes=10**9), 0, "queued again: 2 manifests (3 files, 1 GB)"),
-        (reprocess_manifests, queued(dryRun=True, queued=1), 0, "dry run, nothing was done; to be queued again: 1 man"),
-        (reprocess_manifests, queued(open=2, unusable=1), 0, "queued again: 0 manifests, 2 still open, 1 unusable"),
-        (reprocess_manifests, queued(ignored=1, unusable=1), 1, "queued again: 0 manifests, 1 ignored, 1 unusable"),
-        (reprocess_manifests, queued(), 0, "nothing to reprocess: no manifest of this selection has ended"),
+        (promote_command, promoted(promoted=1, manifests=1, unknown=1), 0, "promoted: 1 (new manifests: 1), 1 unknown"),
+        (promote_command, promoted(dryRun=True, promoted=1), 0, "dry run, nothing was done; to be promoted: 1"),
+        (promote_command, promoted(tooLate=1, unknown=1), 0, "promoted: 0, 1 too late, 1 unknown"),
+        (promote_command, promoted(unknown=2, ignored=1), 1, "promoted: 0, 1 ignored, 2 unknown"),
+        (promote_command, promoted(), 0, "nothing to promote: no file of this selection waits in"),
+        (reprocess_command, queued(queued=2, files=3, bytes=10**9), 0, "queued again: 2 manifests (3 files, 1 GB)"),
+        (reprocess_command, queued(dryRun=True, queued=1), 0, "dry run, nothing was done; to be queued again: 1 man"),
+        (reprocess_command, queued(open=2, unusable=1), 0, "queued again: 0 manifests, 2 still open, 1 unusable"),
+        (reprocess_command, queued(ignored=1, unusable=1), 1, "queued again: 0 manifests, 1 ignored, 1 unusable"),
+        (reprocess_command, queued(), 0, "nothing to reprocess: no manifest of this selection has ended"),
     ],
 )
 def test_a_request_ends_with_1_only_if_nothing_that_was_named_can_be_converted(
@@ -66,7 +67,7 @@ def test_a_request_ends_with_1_only_if_nothing_that_was_named_can_be_converted(
 
 def test_only_the_given_options_are_sent_and_every_message_is_printed(printed: Printed) -> None:
     functions = FakeLambda(promoted(promoted=2, manifests=1, messages=["one", "two"], omitted=1234))
-    text = printed(promote_files, stack_with(functions), dataset="orders", first="2026-11-20", dry_run=True)
+    text = printed(promote_command, stack_with(functions), dataset="orders", first="2026-11-20", dry_run=True)
     assert functions.requests == [("promote", {"dataset": "orders", "from": "2026-11-20", "dryRun": True})]
     assert text.splitlines()[:3] == ["one", "two", "... and 1,234 more"]
 
@@ -78,7 +79,7 @@ def test_only_the_given_options_are_sent_and_every_message_is_printed(printed: P
         ({"refused": "set this", "error": "UnknownDatasetError"}, UnknownDatasetError, "set this"),
         (
             {"errorType": "ClientError", "errorMessage": "set this"},
-            FunctionFailedError,
+            TerminalError,
             "promote failed: set this; see its log",
         ),
     ],
@@ -87,12 +88,12 @@ def test_a_refusal_of_the_function_is_passed_on_verbatim(
     body: dict[str, Any], error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error) as caught:
-        promote_files(stack_with(FakeLambda(body, error="errorType" in body)), **FILES)
+        promote_command(stack_with(FakeLambda(body, error="errorType" in body)), **FILES)
     assert (type(caught.value), str(caught.value)) == (error, sentence)
 
 
 @pytest.mark.parametrize("options", [{"uris": []}, {**FILES, "last": "2026-11-20"}])
-@pytest.mark.parametrize("command", [promote_files, reprocess_manifests])
+@pytest.mark.parametrize("command", [promote_command, reprocess_command])
 def test_anything_but_one_kind_of_target_is_refused(command: Any, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=r"run 'hybrid-router (promote|reprocess) s3://bucket/key', or"):
         command(stack_with(FakeLambda({})), **options)
@@ -103,7 +104,7 @@ def test_all_pages_are_one_request(printed: Printed) -> None:
     first = queued(queued=1, files=1, token="t", messages=["one"])
     functions = FakeLambda(first, queued(queued=2, files=2, selection=RANGE, messages=["two"]))
     # When
-    text = printed(reprocess_manifests, stack_with(functions), **HOURS, code=0)
+    text = printed(reprocess_command, stack_with(functions), **HOURS, code=0)
     # Then
     (_, request), (_, further) = functions.requests
     assert request == {**RANGE, "only": "failed", "dryRun": False, "request": request["request"]}
@@ -129,7 +130,7 @@ def test_now_starts_overnight_for_the_hours_that_were_queued(
     body: dict[str, Any], dry_run: bool, started: list[Any]
 ) -> None:
     functions = FakeLambda(body)
-    assert reprocess_manifests(stack_with(functions), manifest=["m"], now=True, dry_run=dry_run, every=True) == 0
+    assert reprocess_command(stack_with(functions), manifest=["m"], now=True, dry_run=dry_run, every=True) == 0
     assert functions.started == started
     assert functions.requests[0][1]["only"] == "all"
 
@@ -140,7 +141,7 @@ def test_what_was_queued_is_printed_also_if_overnight_may_not_be_started(
     denial = ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "StartExecution")
     monkeypatch.setattr(DeployedStack, "start", Mock(side_effect=denial))
     with pytest.raises(ClientError):
-        reprocess_manifests(stack_with(FakeLambda(queued(queued=1, selection=RANGE))), manifest=["m"], now=True)
+        reprocess_command(stack_with(FakeLambda(queued(queued=1, selection=RANGE))), manifest=["m"], now=True)
     assert capsys.readouterr().out.startswith("queued again: 1 manifest (0 files, 0 B)\nthe next overnight run")
 
 
@@ -181,8 +182,8 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(
     world: World, command: Any, fields: dict[str, Any], output: Any = NIGHT, *, status: str = "SUCCEEDED", **flags: bool
-) -> tuple[int, list[Any]]:
-    """The exit code, and the started executions."""
+) -> tuple[Answer, list[Any]]:
+    """The answer, and the started executions."""
     world.ledger.datasets.admit({"orders": ""}, 0)
     machines = Machines(end={"status": status, "output": json.dumps(output), "cause": "why"})
     refusal = {"refused": "dataset = 'orderz' is unknown", "error": "InvalidInputError"}
@@ -207,8 +208,8 @@ def run(
 def test_a_night_is_followed_and_its_verdict_is_the_exit_code(
     world: World, status: str, output: Any, code: ExitCode, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended = run(world, run_overnight, {"dataset": "orders"}, output, status=status)
-    assert ended == (code, [{"dataset": "orders"}])
+    answer, started = run(world, overnight_command, {"dataset": "orders"}, output, status=status)
+    assert (answer.print(as_json=False), started) == (code, [{"dataset": "orders"}])
     printed = capsys.readouterr()
     assert printed.out == expected
     steps = [f"13:00:00  {name}" for name in ("Plan", "Settle", "Wait", "Settle")]
@@ -221,7 +222,7 @@ def test_ctrl_c_ends_the_command_and_not_the_execution(
     interrupt = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (interrupt,))
     with pytest.raises(KeyboardInterrupt):
-        run(world, run_overnight, {})
+        run(world, overnight_command, {})
     assert capsys.readouterr().err.splitlines()[-1] == "the execution continues"
 
 
@@ -233,17 +234,17 @@ def test_an_execution_that_cannot_be_followed_any_longer_is_not_to_be_started_ag
 ) -> None:
     monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (Mock(side_effect=error),))
     with pytest.raises(NotReachableError, match=r"^arn:1 continues, .* nights' shows its end$") as raised:
-        run(world, run_overnight, {})
+        run(world, overnight_command, {})
     assert "run the command again" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("command", "fields", "flags", "error"),
     [
-        (run_overnight, {"first": "2026-11-02", "last": "2026-11-01"}, {}, "from = "),
-        (run_overnight, {"dataset": "orderz"}, {}, "the ledger has no dataset 'orderz'"),
-        (run_backfill, {**FIELDS, "dataset": "orderz"}, {}, "dataset = 'orderz' is unknown"),
-        (run_backfill, {**FIELDS, "dataset": "orderz"}, {"dry_run": True}, "dataset = 'orderz' is unknown"),
+        (overnight_command, {"first": "2026-11-02", "last": "2026-11-01"}, {}, "from = "),
+        (overnight_command, {"dataset": "orderz"}, {}, "the ledger has no dataset 'orderz'"),
+        (backfill_command, {**FIELDS, "dataset": "orderz"}, {}, "dataset = 'orderz' is unknown"),
+        (backfill_command, {**FIELDS, "dataset": "orderz"}, {"dry_run": True}, "dataset = 'orderz' is unknown"),
     ],
 )
 def test_a_wrong_request_starts_nothing(world: World, command: Any, fields: Any, flags: Any, error: str) -> None:
@@ -254,12 +255,12 @@ def test_a_wrong_request_starts_nothing(world: World, command: Any, fields: Any,
 def test_a_backfill_ends_as_its_night_does_or_is_named_and_not_waited_for(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended = run(world, run_backfill, FIELDS, {"dryRun": False, "search": {}, "overnight": NIGHT})
-    assert ended == (ExitCode.OK, [{**REQUEST, "dryRun": False}])
+    answer, started = run(world, backfill_command, FIELDS, {"dryRun": False, "search": {}, "overnight": NIGHT})
+    assert (answer.print(as_json=False), started) == (ExitCode.OK, [{**REQUEST, "dryRun": False}])
     assert capsys.readouterr().out == "SUCCEEDED: all 3 manifests are done: 101 rows\n"
-    for command, fields in ((run_backfill, FIELDS), (run_overnight, {})):
-        assert run(world, command, fields, no_wait=True, as_json=True)[0] == ExitCode.OK
-        assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
+    for command, fields in ((backfill_command, FIELDS), (overnight_command, {})):
+        answer, _ = run(world, command, fields, no_wait=True)
+        assert (answer.document, answer.code) == ({"execution": "arn:1"}, ExitCode.OK)
 
 
 def test_a_backfills_dry_run_shows_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +268,8 @@ def test_a_backfills_dry_run_shows_what_it_would_convert(world: World, capsys: p
     forecast = {"minutes": 90, "dollars": 2, "other_dollars": 3}
     plan = {"files": 3, "bytes": 2_001_000, "runs": 1, "engine": "glue", "forecast": forecast}
     output = {"dryRun": True, "search": search, "plan": plan}
-    assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.OK, [{**REQUEST, "dryRun": True}])
+    answer, started = run(world, backfill_command, FIELDS, output, dry_run=True)
+    assert (answer.print(as_json=False), started) == (ExitCode.OK, [{**REQUEST, "dryRun": True}])
     text = capsys.readouterr().out
     assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in text
     assert "archived, so restore them first: 1 of the files to be converted" in text
@@ -279,6 +281,6 @@ def test_a_backfills_dry_run_shows_what_it_would_convert(world: World, capsys: p
 def test_a_sweep_prints_its_counts_and_a_dry_run_its_items(printed: Printed) -> None:
     answer = {**dict.fromkeys(COUNTS, 0), "released": 2, "items": ["released: manifest m"]}
     stack = stack_with(FakeLambda(answer))
-    assert printed(print_sweep, stack) == "manifests released: 2\n"
-    text = printed(print_sweep, stack, dry_run=True)
+    assert printed(sweep_command, stack) == "manifests released: 2\n"
+    text = printed(sweep_command, stack, dry_run=True)
     assert text.splitlines()[1:] == ["  released: manifest m", "manifests released: 2"]

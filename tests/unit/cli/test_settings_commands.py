@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from cli.errors import ExitCode
 from cli.main import app
-from cli.offline.settings import explain_settings, summary, warnings
+from cli.offline.settings import settings_explain_command, summary, warnings
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import (
     DatasetRule,
@@ -129,18 +129,18 @@ def test_every_key_is_explained() -> None:
 
 
 def test_a_key_is_printed_with_unit_default_and_allowed_values(answered: Answered, printed: Printed) -> None:
-    assert printed(explain_settings, "stream.trigger_seconds", code=ExitCode.OK).splitlines() == [
+    assert printed(settings_explain_command, "stream.trigger_seconds", code=ExitCode.OK).splitlines() == [
         "stream.trigger_seconds",
         "  Interval between micro-batches; urgent files do not wait for it.",
         "  unit     seconds",
         "  default  5",
         "  allowed  a number from 1 to 3600",
     ]
-    key = answered(explain_settings, "encryption")["keys"][0]
+    key = answered(settings_explain_command, "encryption")["keys"][0]
     assert (key["key"], key["default"], key["required"]) == ("encryption.kms_key", "", False)
 
 
 @pytest.mark.parametrize(("key", "advice"), [("stream.triger_seconds", "stream.trigger_seconds"), ("zz", "or a table")])
 def test_an_unknown_key_names_close_ones(key: str, advice: str) -> None:
     with pytest.raises(InvalidInputError, match=advice):
-        explain_settings(key, as_json=False)
+        settings_explain_command(key)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.change.stream import print_stream, read_shards, start_stream, stop_stream
+from cli.change.stream import read_shards, stream_start_command, stream_status_command, stream_stop_command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream
@@ -34,7 +34,7 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
     stream.count_start(stream.get(), "jr_1", world.now)
     second.record_heartbeat("manual-1", world.now + timedelta(days=10_000))
     second.set_backlog(0, world.now, spilling=True)
-    text = printed(print_stream, streaming(world, alive=True, shards=2), code=ExitCode.OK)
+    text = printed(stream_status_command, streaming(world, alive=True, shards=2), code=ExitCode.OK)
     assert text.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "shard 1: running (jr_1), no heartbeat",
@@ -42,16 +42,16 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
     ]
     # And with a failed start
     stream.record_start_failure(stream.get(), "no\nrole")
-    text = printed(print_stream, streaming(world, alive=False), code=ExitCode.NEGATIVE)
+    text = printed(stream_status_command, streaming(world, alive=False), code=ExitCode.NEGATIVE)
     assert text.endswith("not running, 1 start in succession failed: no\\nrole\n")
-    (shard,) = answered(print_stream, streaming(world, alive=False), schema="stream-status")["shards"]
+    (shard,) = answered(stream_status_command, streaming(world, alive=False), schema="stream-status")["shards"]
     assert (shard["runs"], shard["failedStarts"], shard["manifests"]) == ([], 1, 0)
 
 
 @pytest.mark.parametrize(("running", "code"), [(True, ExitCode.OK), (False, ExitCode.NEGATIVE)])
 def test_a_start_without_room_is_reported(world: World, running: bool, code: ExitCode, printed: Printed) -> None:
     stack = streaming(world, running, {"running": running})
-    assert ("no run can be started now" in printed(start_stream, stack, code=code)) is not running
+    assert ("no run can be started now" in printed(stream_start_command, stack, code=code)) is not running
     # And an execution watches the window: it restarts the run, measures the backlog and stops the run at the end
     assert stack.functions.started == [{}]
 
@@ -62,7 +62,7 @@ def test_a_start_that_an_engine_refuses_leaves_no_window_without_a_watch(world: 
     stack.functions._error = True
     # When, Then
     with pytest.raises(HybridRouterError, match="AccessDenied"):
-        start_stream(stack)
+        stream_start_command(stack)
     assert stack.functions.started == [{}]
 
 
@@ -77,14 +77,14 @@ def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     ]
     stack = streaming(world, True, *answers, shards=3)
     # When, Then
-    output = printed(stop_stream, stack, code=ExitCode.NEGATIVE)
+    output = printed(stream_stop_command, stack, code=ExitCode.NEGATIVE)
     calls = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
     assert calls == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
     assert "a new run converts what is still queued" in output
     assert "'hybrid-router stream start --stage dev' opens a window again" in output
 
 
-@pytest.mark.parametrize("command", [start_stream, stop_stream])
+@pytest.mark.parametrize("command", [stream_start_command, stream_stop_command])
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_dry_run_asks_for_nothing(world: World, command: Any, alive: bool, answered: Answered) -> None:
     stack = streaming(world, alive)

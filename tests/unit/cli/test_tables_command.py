@@ -11,9 +11,9 @@ import pytest
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.inspect.explain import print_explanation
-from cli.inspect.hours import print_hours
-from cli.inspect.tables import print_table_status, rebuild_table, restore_table
+from cli.inspect.explain import explain_command
+from cli.inspect.hours import hours_command
+from cli.inspect.tables import tables_rebuild_command, tables_restore_command, tables_status_command
 from lake.errors import InvalidInputError, TableStoppedError, UnknownDatasetError
 from lake.hours import HourContents
 from lake.ledger import ArrivalRow, Published, State
@@ -48,7 +48,7 @@ Tables = Callable[..., list[Any]]
 @pytest.fixture
 def tables(answered: Answered) -> Tables:
     """The tables that ``status`` shows, with this exit code."""
-    command = partial(answered, print_table_status, schema="tables")
+    command = partial(answered, tables_status_command, schema="tables")
     return lambda stack, code, *dataset: command(stack, *dataset, code=code)["tables"]
 
 
@@ -56,13 +56,13 @@ def test_settings_of_another_version_are_not_called_wrong(deployment: Deployment
     body = {"stage": "test", "stream": {"of_another_version": 1}}
     deployment.raw_s3.put_object(Bucket="control", Key="settings.json", Body=json.dumps(body).encode())
     with pytest.raises(InvalidInputError, match=r"deployed from another version .*of_another_version.*: deploy this"):
-        print_table_status(stack, None, as_json=False)
+        tables_status_command(stack, None)
 
 
 def test_a_table_is_current_or_behind(
     deployment: Deployment, stack: DeployedStack, printed: Printed, tables: Tables
 ) -> None:
-    assert "no dataset that was converted has a rule" in printed(print_table_status, stack)
+    assert "no dataset that was converted has a rule" in printed(tables_status_command, stack)
     # Given files that have arrived in a new stage: nothing is published, so no table is behind
     manifest = listed(deployment, "a")
     assert tables(stack, ExitCode.OK) == []
@@ -85,7 +85,7 @@ def test_a_table_is_current_or_behind(
     assert (orders["state"], orders["batch"], orders["waiting"]) == ("behind", 1, 1)
     assert orders["behindMinutes"] > 15
     with pytest.raises(UnknownDatasetError):
-        print_table_status(stack, "nowhere")
+        tables_status_command(stack, "nowhere")
     # And a new table is behind until it has every hour, however young its entries are
     deployment.wait(datetime.now(UTC) - deployment.now)
     commit(deployment)
@@ -119,7 +119,7 @@ def test_a_snapshot_shows_all_that_is_published_of_an_hour_that_waits_for_other_
     row = publish(deployment, listed(deployment, "a"))
     commit(deployment)
     deployment.ledger.manifests.fail(listed(deployment, "b"), "it is broken", deployment.now)
-    (hour,) = answered(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp)["hours"]
+    (hour,) = answered(hours_command, stack, "orders", PARTITION.stamp, PARTITION.stamp)["hours"]
     assert (hour["state"], hour["snapshot"]) == ("open", str(table(deployment)["current-snapshot-id"]))
     # And a reprocessed manifest counts as published, whether its generation is in the table or not
     shown = deployment.row(row.id)
@@ -144,27 +144,27 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     with pytest.raises(TableStoppedError):
         commit(deployment)
     # Then
-    text = printed(print_table_status, stack, "orders", code=ExitCode.NEGATIVE)
+    text = printed(tables_status_command, stack, "orders", code=ExitCode.NEGATIVE)
     assert "orders\tstopped\t" in text
     assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in text
     # And the commands for the hour and for the file report that the table does not show it yet
     command = "'hybrid-router tables status orders{}' shows whether it is behind or stopped\n"
-    text = printed(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NEGATIVE)
+    text = printed(hours_command, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NEGATIVE)
     waits = f"{PARTITION.stamp} waits for the Iceberg table, which does not show 1 published manifest yet: "
     assert waits + command.format(stack.options) in text
-    (hour,) = answered(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp)["hours"]
+    (hour,) = answered(hours_command, stack, "orders", PARTITION.stamp, PARTITION.stamp)["hours"]
     assert (hour["manifests"]["done"], hour["manifests"]["notInTable"], hour["snapshot"]) == (3, 1, None)
     file = ObjectVersion("input", "orders/c", "e", 3, late.created_at, None)
     arrival = ArrivalRow(file, late.id, PARTITION, late.lane, "by default", late.created_at)
     deployment.ledger.arrivals.put(arrival)
     with_table = with_settings(stack_of(deployment, FakeServices()), deployment.services)
-    text = printed(print_explanation, with_table, file.uri)
+    text = printed(explain_command, with_table, file.uri)
     assert f"  table      not generation 1 yet: {command.format(with_table.options)}" in text
     # And control characters in a reason cannot affect the terminal
     row = deployment.ledger.tables.get("orders")
     assert row is not None
     deployment.ledger.tables.stop(row, "changed by \x1b[2J")
-    assert "orders: changed by \\x1b[2J\n" in printed(print_table_status, stack, "orders")
+    assert "orders: changed by \\x1b[2J\n" in printed(tables_status_command, stack, "orders")
 
 
 @pytest.mark.parametrize("others", [[{"name": "clicks", "prefix": "clicks/", "table": "iceberg"}], []])
@@ -181,17 +181,18 @@ def test_a_dataset_that_was_moved_back_has_no_table(
     assert tables(stack, ExitCode.OK) == []
     # And the command for its table does not report it as current
     with pytest.raises(InvalidInputError, match='gives orders table = "iceberg": deploy one that does'):
-        print_table_status(stack, "orders", as_json=False)
-    assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True) == ExitCode.OK
+        tables_status_command(stack, "orders")
+    assert hours_command(stack, "orders", PARTITION.stamp, PARTITION.stamp).code == ExitCode.OK
 
 
 def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, printed: Printed) -> None:
-    assert "orders: it shows the rows of batch 2 again;" in printed(restore_table, stack, "orders")
-    assert "orders: 1 hour to be brought into the table; follow it with" in printed(rebuild_table, stack, "orders")
+    assert "orders: it shows the rows of batch 2 again;" in printed(tables_restore_command, stack, "orders")
+    rebuilt = printed(tables_rebuild_command, stack, "orders")
+    assert "orders: 1 hour to be brought into the table; follow it with" in rebuilt
     assert stack.functions.requests == [("tables", {"restore": "orders"}), ("tables", {"rebuild": "orders"})]
-    for change in (restore_table, rebuild_table):
+    for change in (tables_restore_command, tables_rebuild_command):
         with pytest.raises(UnknownDatasetError):
             change(stack, "nowhere")
     without = replace(stack, outputs=replace(stack.outputs, tables=""))
     with pytest.raises(InvalidInputError, match="no dataset of the stage has an Iceberg table"):
-        restore_table(without, "orders")
+        tables_restore_command(without, "orders")

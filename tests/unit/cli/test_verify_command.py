@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, errors_on_stderr, exit_code_of
-from cli.inspect.verify import verify
+from cli.inspect.verify import verify_command
 from lake.errors import HybridRouterError, UnusableDocumentError
 from lake.ledger import ResubmissionRow
 from lake.manifest import ObjectVersion
@@ -42,7 +42,7 @@ def test_an_unknown_dataset_is_distinguished_from_a_wrong_option(
     stack: DeployedStack, dataset: str, day: str, code: ExitCode, message: str
 ) -> None:
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
-        verify(stack, dataset, day, day)
+        verify_command(stack, dataset, day, day)
     assert exit_code_of(caught.value) == code
 
 
@@ -58,7 +58,7 @@ def test_unreadable_content_has_a_reason_and_is_not_a_difference(
 ) -> None:
     refused = replace(stack, glue=Mock(get_job=Mock(side_effect=error)))
     with pytest.raises(SystemExit) as ended, errors_on_stderr(debug=False):
-        verify(refused, "orders", "2026-11-20", "2026-11-20")
+        verify_command(refused, "orders", "2026-11-20", "2026-11-20")
     assert ended.value.code == ExitCode.NOT_REACHABLE
     printed = capsys.readouterr().err
     assert message in printed
@@ -71,7 +71,7 @@ def test_files_of_a_dataset_without_a_ledger_row_are_found(
     # Given a folder of the input whose events never arrived
     world.raw_s3.put_object(Bucket="input", Key="fresh/a.json", Body=b"{}")
     # When, Then
-    text = printed(verify, stack, "fresh", "2026-11-20", "2026-11-20", code=ExitCode.NEGATIVE)
+    text = printed(verify_command, stack, "fresh", "2026-11-20", "2026-11-20", code=ExitCode.NEGATIVE)
     assert "s3://input/fresh/a.json (version " in text
     assert "is in the input bucket, but not in the ledger: run a backfill of this hour" in text
 
@@ -81,7 +81,7 @@ def test_hours_that_have_not_begun_are_left_out(
 ) -> None:
     now = datetime(2026, 11, 20, 1, 59, tzinfo=UTC)
     monkeypatch.setattr("cli.inspect.verify.datetime", SimpleNamespace(now=lambda _: now))
-    text = printed(verify, stack, "orders", "2026-11-20", "2026-11-20", code=ExitCode.OK)
+    text = printed(verify_command, stack, "orders", "2026-11-20", "2026-11-20", code=ExitCode.OK)
     proven = [f"2026-11-20T0{hour}  proven: 0 files, 0 rows, 0 rejected lines" for hour in (0, 1)]
     assert text.splitlines() == proven
 
@@ -92,7 +92,7 @@ def test_an_hour_that_cannot_be_read_hides_none_before_it(
     read = Mock(side_effect=[None, ClientError({"Error": {"Code": "ExpiredToken"}}, "ListObjectsV2")])
     monkeypatch.setattr("verify.hours.HoursCheck._add_resubmitted", read)
     with pytest.raises(ClientError, match="ExpiredToken"):
-        verify(stack, "orders", "2026-11-20", "2026-11-20")
+        verify_command(stack, "orders", "2026-11-20", "2026-11-20")
     assert "2026-11-20T00  proven" in capsys.readouterr().out
 
 
@@ -112,7 +112,7 @@ def test_the_commands_of_what_is_not_proven_name_the_stage(
     assert world.ledger.resubmissions.record(resubmission, 0)
     # When
     hour = (PARTITION.dataset, PARTITION.stamp, PARTITION.stamp)
-    text = printed(verify, stack, *hour, as_json=as_json, code=ExitCode.NEGATIVE)
+    text = printed(verify_command, stack, *hour, as_json=as_json, code=ExitCode.NEGATIVE)
     # Then
     assert f"{reason}{command} --stage dev" in text
     assert "run 'hybrid-router quarantine retry <file> --stage dev' again" in text

@@ -68,7 +68,7 @@ def convert_orders(folder: Path, *, clean: bool = False) -> Path:
         # The first file is from a bucket with versions.
         found = replace(LocalFile.found(str(file.resolve())), version_id="v1" if hour == min(hours) else None)
         with patch.object(LocalFile, "found", return_value=found):
-            convert_files(Request(Search([str(file)], settings, "orders", instant), output, cores=1, as_json=True))
+            convert_files(Request(Search([str(file)], settings, "orders", instant), output, cores=1))
         # Present as in a stage: no query reads it.
         marker = output / "lake" / complete_marker_key(Partition("orders", str(DAY), hour))
         marker.write_text('{"rows": 1}', encoding="utf-8")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cli.offline.convert import Request, convert_files
+from lake.documents import format_json
 from lake.settings import ConvertSettings, Settings
 from offline.input_files import Search
 
@@ -21,7 +22,7 @@ SMALL = Settings(stage="here", convert=ConvertSettings(split_bytes=4096, target_
 
 def request(*paths: Path | str, output: Path, settings: Settings = SMALL, dataset: str | None = None) -> Request:
     search = Search([str(path) for path in paths], settings, dataset)
-    return Request(search, output, cores=2, as_json=True)
+    return Request(search, output, cores=2)
 
 
 def inputs(folder: Path) -> list[tuple[Path, str, str]]:
@@ -59,12 +60,11 @@ def convert_until_killed(conversion: Request, steps: int) -> bool:
 
 
 @pytest.fixture
-def convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Convert:
+def convert(tmp_path: Path) -> Convert:
     def call(*names: Any, output: Path = tmp_path / "out", **options: Any) -> tuple[int, dict[str, Any]]:
-        capsys.readouterr()
         (first, *_) = names
-        code = convert_files(first if isinstance(first, Request) else request(*names, output=output, **options))
-        return code, json.loads(capsys.readouterr().out)
+        answer = convert_files(first if isinstance(first, Request) else request(*names, output=output, **options))
+        return answer.code, json.loads(format_json(answer.document))
 
     return call
 

@@ -85,7 +85,7 @@ def test_a_second_call_converts_only_what_is_new(
     assert code == ExitCode.NEGATIVE
     assert summary["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}
     # And the printed page has them as well
-    convert_files(replace(request(folder, output=tmp_path / "out"), as_json=False))
+    convert_files(request(folder, output=tmp_path / "out")).print(as_json=False)
     page = capsys.readouterr().out
     assert "1 whole file: truncated gzip at byte 160\n" in page
     # And a suffix is not advised for a hidden file, which no setting takes

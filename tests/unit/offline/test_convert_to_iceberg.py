@@ -128,7 +128,7 @@ def test_what_another_program_changes_in_the_table_is_undone(call: Request, chan
     convert_files(call)
     change(table_of(call))
     add_late_file(call)
-    assert convert_files(call) == ExitCode.OK
+    assert convert_files(call).code == ExitCode.OK
     rows = [json.loads(row.replace("late__", "late")) for row in rows_of(call).elements()]
     assert sorted(rows, key=lambda row: row["a"]) == [json.loads(row) for row in AFTER]
 
@@ -180,7 +180,7 @@ def test_a_program_that_commits_at_the_same_time_is_reported(
     assert "without this file the next call recreates the tables" in summary["stopped"]
     # And the next call continues
     monkeypatch.undo()
-    assert convert_files(call) == ExitCode.OK
+    assert convert_files(call).code == ExitCode.OK
     assert sum(rows_of(call).values()) == 3
 
 
@@ -206,7 +206,7 @@ def test_a_table_whose_document_is_lost_is_recreated(call: Request, name: str, l
         document.unlink()
         if left is not None:
             document.write_bytes(body[left])
-    assert convert_files(call) == ExitCode.OK
+    assert convert_files(call).code == ExitCode.OK
     assert rows_of(call) == BEFORE
 
 
@@ -219,7 +219,7 @@ def test_a_damaged_catalog_stops_the_call_and_can_be_removed(call: Request, conv
     assert summary["stopped"].startswith(f"{catalog}: file is not a database; without this file the next call")
     # And the advice of the message works
     catalog.unlink()
-    assert convert_files(replace(call, with_tables=False)) == ExitCode.OK
+    assert convert_files(replace(call, with_tables=False)).code == ExitCode.OK
     assert rows_of(call) == BEFORE
 
 
@@ -233,7 +233,7 @@ def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(call: Request, t
     assert rows_of(call) == AFTER - BEFORE
     # Also if the table is recreated because the folder was moved; the rows of its former place are gone
     moved = replace(call, output=call.output.rename(tmp_path / "moved"), with_tables=False)
-    assert convert_files(moved) == ExitCode.OK
+    assert convert_files(moved).code == ExitCode.OK
     assert rows_of(moved) == AFTER - BEFORE
     assert (call.output.exists(), len(list(moved.output.rglob("*.metadata.json")))) == (False, 2)
 

@@ -1,6 +1,5 @@
 """Arrivals of a profile and of a past day: every file once, at the time of the curve or the ledger."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from typer import BadParameter
 
-from cli.cost.sizing import simulate_day
+from cli.cost.sizing import simulate_command
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, has_compressed_name, new_manifest_id
@@ -193,7 +192,7 @@ def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("stage")
-def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_take_the_time_that_their_dataset_has_measured(world: World) -> None:
     # Given plain and compressed files of a dataset whose plain files were converted at a hundredth of the speed that
     # the settings assume
     recorded(world, MORNING, replace(file("a.json", MORNING), size=40_000_000_000), file("b.json.zst", MORNING))
@@ -203,8 +202,7 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
             world.ledger.datasets.admit({"orders": ""}, 0)
             world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
         # When
-        simulate_day(ledger=True, day="2026-11-18", as_json=True)
-        found = json.loads(capsys.readouterr().out)
+        found: Any = simulate_command(ledger=True, day="2026-11-18").document
         nights.append(next(item for item in found["options"] if item["routing"] == "all-batch")["dollars"]["night"])
         known.append({item["name"]: item["value"] for item in found["assumptions"] if item["basis"] == "measured"})
     # Then
@@ -223,7 +221,7 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
 def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str, message: str) -> None:
     recorded(world, MORNING, file("a.json", MORNING))
     with pytest.raises(InvalidInputError, match=message):
-        simulate_day(ledger=True, day=day)
+        simulate_command(ledger=True, day=day)
 
 
 @pytest.mark.usefixtures("stage")
@@ -232,7 +230,7 @@ def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str, messa
 )
 def test_a_day_is_for_the_ledger_alone(options: dict[str, Any]) -> None:
     with pytest.raises(BadParameter, match="pass one of a profile"):
-        simulate_day(**options)
+        simulate_command(**options)
 
 
 def test_every_file_of_the_day_is_in_its_window() -> None:
