@@ -97,9 +97,6 @@ class Night:
         at = self._hour(self.hours - 1)
         return new_part(self._id("part", number, at), self.last_hour, iso_utc(at), files)
 
-    def number_of(self, identity: str) -> int:
-        return int(identity[15:23], 16)
-
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the ledger's items of all manifests, as a division puts them, and of the open collection."""
         for number in range(self.divided):

@@ -63,7 +63,7 @@ class Buckets:
         body = self._objects.get((bucket, key))
         if body is not None or bucket != RESOURCES.control_bucket or not key.startswith((MANIFESTS, PARTS)):
             return body
-        number = self._night.number_of(key.rsplit("/", 1)[-1].removesuffix(".json"))
+        number = int(key.rsplit("/", 1)[-1][15:23], 16)
         if key.startswith(PARTS):
             return self._night.part(number)[1]
         return encode_body(self._night.manifest(number))

@@ -1,4 +1,4 @@
-"""A DynamoDB table in memory: the service's own JSON, pages and unprocessed keys.
+"""A DynamoDB table in memory: the service's own JSON and pages.
 
 Nothing else writes to it, so every condition of a write holds.
 """
@@ -14,8 +14,6 @@ from typing import Any
 Item = dict[str, Any]
 MAX_PAGE_BYTES = 1 << 20
 """Maximum size of the answer to a query (DynamoDB's "Service quotas")."""
-UNPROCESSED_EVERY = 20
-"""One in this number of batches leaves its last tenth unprocessed, as a busy table does."""
 CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
 SCHEMA = """
 CREATE TABLE keys (pk, sk, open, open_order, size, PRIMARY KEY (pk, sk)) WITHOUT ROWID;
@@ -31,7 +29,6 @@ class Table:
         # Keys in order. Threads take turns: each request holds the lock of the stand-in.
         self._database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._database.executescript(SCHEMA)
-        self._batches = 0
         self._operations = {
             "GetItem": self._get_item,
             "BatchGetItem": self._batch_get_item,
@@ -65,12 +62,8 @@ class Table:
 
     def _batch_get_item(self, request: Item) -> Item:
         ((table, asked),) = request["RequestItems"].items()
-        keys = asked["Keys"]
-        self._batches += 1
-        left = len(keys) // 10 if self._batches % UNPROCESSED_EVERY == 0 else 0
-        processed, rest = keys[: len(keys) - left], {**asked, "Keys": keys[len(keys) - left :]}
-        found = [item for key in processed if (item := self._items.get(_strings(key, "pk", "sk"))) is not None]
-        return {"Responses": {table: found}, "UnprocessedKeys": {table: rest} if left else {}}
+        found = [item for key in asked["Keys"] if (item := self._items.get(_strings(key, "pk", "sk"))) is not None]
+        return {"Responses": {table: found}, "UnprocessedKeys": {}}
 
     def _put_item(self, request: Item) -> Item:
         self._store(request["Item"])

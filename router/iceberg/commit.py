@@ -16,7 +16,6 @@ from lake.errors import InvalidDocumentError, TransientError
 from router.iceberg.metadata import (
     BATCH,
     BATCH_SNAPSHOT,
-    DATA_FILE_FIELDS,
     ENTRY_SCHEMA,
     MANIFEST_SCHEMA,
     PARTITION_FIELDS,
@@ -99,7 +98,7 @@ class _Snapshot:
         }
         body = encode(ENTRY_SCHEMA, entries, header)
         path = self.write("manifest", body)
-        known = [entry["sequence_number"] for entry in entries if entry["status"] != DELETED]
+        known = [entry.get("sequence_number") for entry in entries if entry["status"] != DELETED]
         row = {
             "manifest_path": path,
             "manifest_length": len(body),
@@ -109,7 +108,6 @@ class _Snapshot:
             "min_sequence_number": min([self.sequence, *(number for number in known if number is not None)]),
             "added_snapshot_id": self.id,
             "partitions": [_summary(entries, name) for name in ("date", "hour")],
-            "key_metadata": None,
         }
         for name, status in (("added", ADDED), ("existing", EXISTING), ("deleted", DELETED)):
             rows = [entry["data_file"]["record_count"] for entry in entries if entry["status"] == status]
@@ -290,19 +288,19 @@ def _carried(snapshot: _Snapshot, manifest: Mapping[str, Any], entry: Mapping[st
 
 
 def _added(item: DataFile) -> dict[str, Any]:
-    """The entry of a new file. It inherits from its manifest what is null here."""
+    """The entry of a new file. It inherits from its manifest what is missing here."""
     date, hour = item.hour
     data_file = {
-        **dict.fromkeys(DATA_FILE_FIELDS),
         "content": DATA,
         "file_path": item.path,
         "file_format": "PARQUET",
         "partition": {"date": date, "hour": hour},
         "record_count": item.rows,
         "file_size_in_bytes": item.size,
+        # Trino's $entries fails for a file without it.
+        "sort_order_id": 0,
     }
-    inherited = dict.fromkeys(("snapshot_id", "sequence_number", "file_sequence_number"))
-    return {"status": ADDED, **inherited, "data_file": data_file}
+    return {"status": ADDED, "data_file": data_file}
 
 
 def _summary(entries: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:

@@ -383,7 +383,6 @@ def _entry(hour: str) -> dict[str, Any]:
 
 
 _ENTRY = _entry("int")
-DATA_FILE_FIELDS = tuple(str(field["name"]) for field in _ENTRY["fields"][-1]["type"]["fields"])
 _SUMMARY = _record(
     "r508",
     _required("contains_null", "boolean", 509),

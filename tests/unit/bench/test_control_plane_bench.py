@@ -1,6 +1,5 @@
 """bench-plan: the substitute has the limits of the services, and the functions of the control plane run on it."""
 
-import itertools
 import json
 import math
 import threading
@@ -19,7 +18,7 @@ from bench.control_plane.stand_in import STATISTICS, StandIn
 from bench.control_plane.table import MAX_PAGE_BYTES, Table
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.manifest_documents import decode_files, read_manifest
+from lake.manifest_documents import read_manifest
 from scripts.markdown_page import replace_between
 
 SMALL = Night("small", 60, 1000, 2, 3, 2, 10_000)
@@ -31,11 +30,10 @@ def wire(**attributes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def table() -> Table:
-    """300 items of 10 kB in one partition key; the first 30 are open."""
+    """300 items of 10 kB in one partition key."""
     table = Table()
     for number in range(300):
-        more = {"open": "batch#QUEUED", "open_order": f"{number:05}"} if number < 30 else {}
-        table.load(wire(pk="p", sk=f"{number:05}", state="QUEUED", number=number, text="x" * 10_000, **more))
+        table.load(wire(pk="p", sk=f"{number:05}", text="x" * 10_000))
     return table
 
 
@@ -55,21 +53,6 @@ def test_a_query_has_pages_of_at_most_a_megabyte(table: Table) -> None:
             break
         request = query("pk", "p", ExclusiveStartKey=page["LastEvaluatedKey"])
     assert found == [f"{number:05}" for number in range(300)]
-
-
-def test_a_row_leaves_the_index_and_each_write_to_it_is_counted(table: Table) -> None:
-    update = {
-        "UpdateExpression": "SET #state = :v0 ADD #number :v1 REMOVE #open, #open_order",
-        "ExpressionAttributeNames": {f"#{name}": name for name in ("state", "number", "open", "open_order")},
-        "ExpressionAttributeValues": wire(**{":v0": "DONE", ":v1": 5}),
-    }
-    index = query("open", "batch#QUEUED")
-    assert table.answer("Query", index)["Count"] == 30
-    actions = [{"Update": {"Key": wire(pk="p", sk=f"{number:05}"), **update}} for number in range(2)]
-    table.answer("TransactWriteItems", {"TransactItems": actions})
-    assert table.answer("Query", index)["Count"] == 28
-    assert table.answer("GetItem", {"Key": wire(pk="p", sk="00001")})["Item"]["number"] == {"N": "6"}
-    assert sum(table.index_writes.values()) == 2
 
 
 @contextmanager
@@ -112,6 +95,7 @@ def test_the_functions_run_on_a_night() -> None:
         assert functions["hours"]() == {"completed": 2}
         # And the night is settled when all are DONE
         publish(endpoint, "")
+        assert not list(services.ledger.manifests.open(Lane.BATCH, State.QUEUED))
         assert functions["settle"]()["done"] == 4
 
 
@@ -130,29 +114,14 @@ def test_settle_reads_a_hundred_rows_and_lists_a_thousand_objects_with_a_request
         urlopen(endpoint + STATISTICS).close()
         # When
         assert functions["settle"]()["done"] == manifests
-        # Then: a batch in twenty leaves a remainder
+        # Then
         with urlopen(endpoint + STATISTICS) as answer:
             requests = json.load(answer)["requests"]
     assert requests["GetObject"] == 1
-    assert requests["BatchGetItem"] <= math.ceil(manifests / 100) + 1
+    assert requests["BatchGetItem"] <= math.ceil(manifests / 100)
     # The last page is not full: for each dataset, for the commit documents of 500 manifests, and for each of two days
     pages = datasets + 1 + math.ceil(manifests / 500) + manifests * (night.objects + 1) / 1000
     assert requests["ListObjectsV2"] <= pages
-
-
-def test_every_file_is_in_one_manifest_of_its_hour_or_in_one_part_of_the_last_one() -> None:
-    night = Night("small", 60, 1000, 3, 3, 2, 4)
-    manifests = [night.manifest(number) for number in range(night.divided)]
-    assert [manifest.partition.hour for manifest in manifests] == [0] * 6 + [1] * 6
-    documents = [json.loads(night.part(number)[1]) for number in range(night.parts)]
-    listed = [
-        file
-        for document in documents
-        for text in document["files"].values()
-        for file in itertools.chain(*decode_files([text]))
-    ]
-    files = [*listed, *(file for manifest in manifests for file in manifest.files)]
-    assert len(files) == len(set(files)) == night.files
 
 
 def test_the_table_names_the_exceeded_limit_and_has_its_place_in_the_page() -> None:
