@@ -68,9 +68,9 @@ _ADVICE = (
     ),
     (LOAD_CODES, BUSY),
     (
-        RESOURCE_CODES,
-        "a bucket or a table is missing or in another region ({}): check its name and the region; if it is the "
-        "stack's, restore or deploy it",
+        RESOURCE_CODES | {"AWS.SimpleQueueService.NonExistentQueue", "StateMachineDoesNotExist"},
+        "a resource is missing or in another region ({}): check its name and the region; if it was deleted from the "
+        "stack, create or restore it under the same name",
     ),
     (KEY_CODES, "the KMS key cannot be used ({}): enable it, or cancel its deletion"),
     (GONE_CODES, "an object is gone ({}): run the command again; if it is still gone, restore it"),

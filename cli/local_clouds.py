@@ -236,16 +236,13 @@ def local_ls_command() -> Answer:
         has_state = pid is not None and stage.state_file.is_file()
         endpoint = json.loads(stage.state_file.read_text(encoding="utf-8"))["endpoint"] if has_state else None
         clouds.append({"stage": stage.stage, "running": pid is not None, "pid": pid, "endpoint": endpoint})
-    kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
-    return Answer({"clouds": clouds, "kept": kept}, lambda: _print(clouds, kept))
+    return Answer({"clouds": clouds}, lambda: _print(clouds))
 
 
-def _print(clouds: list[dict[str, Any]], kept: list[str]) -> None:
+def _print(clouds: list[dict[str, Any]]) -> None:
     for cloud in clouds:
         place = f"process {cloud['pid']}, {cloud['endpoint'] or 'no endpoint yet'}" if cloud["running"] else ""
         left = f"not running, files are left: run 'hybrid-router local down --stage {cloud['stage']}'"
         typer.echo(f"{cloud['stage']:<20} {place or left}")
-    for path in kept:
-        typer.echo(f"{'kept':<20} {path}")
-    if not clouds and not kept:
+    if not clouds:
         typer.echo("no local cloud is running on this machine")

@@ -175,19 +175,12 @@ def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 
 def unpack(zip_file: Path, target: Path) -> Path:
-    """Write the content of the wheels to the archive ``target``, with the same bytes on every machine, and return it.
-
-    Raises ``AssetError`` if a wheel has files that do not belong next to the others, or two wheels have the same file.
-    """
+    """Write the content of the wheels to the archive ``target``, the same bytes on every machine, and return it."""
     content: dict[str, bytes] = {}
     with zipfile.ZipFile(zip_file) as archive:
         for entry in sorted(name for name in archive.namelist() if name != REQUIREMENTS):
             with archive.open(entry) as stream, zipfile.ZipFile(stream) as wheel:
                 for name in wheel.namelist():
-                    if ".data/" in name and ".data/scripts/" not in name:
-                        raise AssetError(f"{entry} installs {name} outside of the packages: unpacking is not enough")
-                    if name in content:
-                        raise AssetError(f"{name} is in {entry} and in another wheel: they cannot share a folder")
                     if not name.endswith("/") and ".data/" not in name:
                         content[name] = wheel.read(name)
     with zipfile.ZipFile(target, "w") as archive:

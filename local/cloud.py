@@ -248,10 +248,10 @@ def _resolve_placeholders(text: str) -> str:
 
 
 def _first_failure(cloudformation: AwsClient, name: str) -> str:
-    events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
-    failed = [event for event in reversed(events) if event["ResourceStatus"].endswith("_FAILED")]
+    pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=name)
+    failed = [event for page in pages for event in page["StackEvents"] if event["ResourceStatus"].endswith("_FAILED")]
     if not failed:
         return "no resource reported a reason: read the emulator's log."
-    return (
-        f"{failed[0]['LogicalResourceId']} ({failed[0]['ResourceType']}): {failed[0].get('ResourceStatusReason', '')}"
-    )
+    # Events are listed newest first.
+    first = failed[-1]
+    return f"{first['LogicalResourceId']} ({first['ResourceType']}): {first.get('ResourceStatusReason', '')}"

@@ -86,9 +86,12 @@ def test_limits_of_a_job_come_through_cloudformation(cloud, tmp_path):
 
 
 def test_failed_stack_names_the_resource_and_the_reason(cloud, tmp_path):
-    template = {"Resources": {"Thing": {"Type": "AWS::Nothing::Thing", "Properties": {}}}}
-    with pytest.raises(LocalCloudError, match="AWS::Nothing::Thing"):
-        cloud.deploy(_assembly(tmp_path / "out", "Failing", template))
+    # Given a stack whose rollback has more events than a page of them
+    queues: dict[str, Any] = {f"Queue{number}": {"Type": "AWS::SQS::Queue"} for number in range(60)}
+    broken = {"Type": "Custom::Thing", "DependsOn": list(queues), "Properties": {"ServiceToken": "nobody"}}
+    # When, then
+    with pytest.raises(LocalCloudError, match=r"Thing \(Custom::Thing\).*nobody"):
+        cloud.deploy(_assembly(tmp_path / "out", "Failing", {"Resources": queues | {"Thing": broken}}))
 
 
 MAX_BYTES = 262_144

@@ -349,22 +349,6 @@ def test_python_imports_what_spark_unpacks(made: Path, tmp_path: Path) -> None:
     subprocess.run(command, env=environment, check=True)
 
 
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
-        ({"more-1.data/purelib/more.py": b""}, "outside of the packages"),
-        ({"obstore.py": b""}, "and in another wheel"),
-    ],
-)
-def test_a_wheel_that_cannot_be_unpacked_next_to_the_others_is_refused(
-    tmp_path: Path, made: Path, files: dict[str, bytes], reason: str
-) -> None:
-    more = write_wheel(tmp_path / "zmore-1-py3-none-any.whl", files)
-    changed = rewrite(made, lambda entries: entries.update({f"wheels/{more.name}": more.read_bytes()}))
-    with pytest.raises(AssetError, match=reason):
-        unpack(changed, tmp_path / "out.zip")
-
-
 def write_wheel(path: Path, files: dict[str, bytes]) -> Path:
     """Write a wheel with these files and the RECORD that lists them; returns its path."""
     info = f"{path.name.split('-')[0]}-1.dist-info"

@@ -63,11 +63,3 @@ def test_end_of_a_session_is_the_end_of_all_its_processes_and_of_no_other(
         assert not has_ended(other.pid)
         other.communicate(b"\n")
         assert other.returncode == 0
-
-
-def test_processes_that_outlive_their_leader_are_ended(family: tuple[subprocess.Popen[str], list[int]]) -> None:
-    leader, others = family
-    leader.kill()
-    leader.wait()
-    end_session(leader.pid)
-    assert all(has_ended(pid) for pid in others)
