@@ -46,7 +46,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
         manifests = others
     started = time.monotonic()
     try:
-        check_environment(context, manifests, every=True)
+        check_environment(context, manifests)
     except BlockedRunError as error:
         context.log(f"{ALARM} {error}")
         _record_denied(context, uri, denied, error.denied)

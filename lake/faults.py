@@ -5,10 +5,11 @@ The text is used in two places: it names the ARN of a KMS key, and the whole tex
 
 import errno
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
+import boto3
 from botocore.exceptions import (
     ClientError,
     CredentialRetrievalError,
@@ -183,6 +184,23 @@ def can_pass(error: BaseException) -> bool:
     return error_code(error) not in RESOURCE_CODES and not is_denial(error)
 
 
+def refuse_proxies(session: boto3.Session) -> boto3.Session:
+    """The session, whose clients of S3 and DynamoDB raise ``HTTPClientError`` for an answer that a proxy has made.
+
+    Otherwise a proxy's page is a document that was put, an object that is gone, or a refusal by AWS.
+    """
+
+    def refuse(response_dict: Mapping[str, Any], **_: object) -> None:
+        of_aws = {"x-amz-request-id", "x-amzn-requestid"} & {name.lower() for name in response_dict["headers"]}
+        # botocore repeats server errors.
+        if not of_aws and response_dict["status_code"] < SERVER_ERROR:
+            raise HTTPClientError(error="a proxy has answered instead of AWS")
+
+    for service in ("s3", "dynamodb"):
+        session.events.register(f"before-parse.{service}", refuse)
+    return session
+
+
 def refused_key(error: ClientError) -> str | None:
     """ARN of the KMS key that the caller may not use; None if the answer refuses something else or names no key."""
     refused = REFUSED_RESOURCE.search(_message(error))
@@ -231,9 +249,9 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         return Fault.FILE
     if code in FILE_CODES or (error.operation_name, code) in FILE_ANSWERS:
         return Fault.FILE
-    # The code is a status if botocore found no code. A proxy's answer has no request id; S3's answer about a key with
-    # control characters, which cannot be parsed, has one.
-    of_proxy = code.isdecimal() and not error.response.get("ResponseMetadata", {}).get("RequestId")
+    # If botocore found no code, it is the status, or empty after a page that is valid XML. A proxy's answer has no
+    # request id; S3's answer about a key with control characters, which cannot be parsed, has one.
+    of_proxy = (not code or code.isdecimal()) and not error.response.get("ResponseMetadata", {}).get("RequestId")
     refused = of_proxy or code in ENVIRONMENT_CODES or (error.operation_name, code) == HEAD_REFUSED
     if refused or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:
         return Fault.ENVIRONMENT

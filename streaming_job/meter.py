@@ -46,6 +46,10 @@ class StreamMeter:
     def count(self, *, ends: bool = False) -> None:
         """Count the time since the last call, for the workers that were live then. ``ends``: the run ends now."""
         now = self._context.clock()
+        if now < self._counted_until:
+            # The clock was set back. No interval has a negative time.
+            self._close_interval()
+            self._begun = self._counted_until = now
         self._worker_milliseconds += self._live * ((now - self._counted_until) // timedelta(milliseconds=1))
         self._counted_until = now
         self._live = 0 if ends else self._workers()

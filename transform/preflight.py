@@ -1,9 +1,8 @@
 """Checks whether a run may read the input and write the output, before it claims anything."""
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -16,14 +15,11 @@ from transform.source import DeniedFileError, Source, UnreadableFileError
 from transform.task_model import ConversionContext, JobServices
 
 MAX_SAMPLED = 16
-"""Number of manifests whose files are tried until one can be read: denied objects must not stop all others."""
+"""Number of manifests of which more than one file is tried: denied objects must not stop all others."""
 MAX_FILES = 8
 """Files of a manifest that are tried; drawn at random, because an uploader can give its objects the first keys."""
-MAX_OTHERS = 1000
-"""Number of manifests from ``others``, after the first ones, from which a sample is drawn."""
-
-
-Item = TypeVar("Item")
+MAX_OTHERS = 100
+"""Maximum number of manifests from ``others`` that are tried."""
 
 
 class BlockedRunError(TransientError):
@@ -38,21 +34,18 @@ class BlockedRunError(TransientError):
         self.denied = denied
 
 
-def check_environment(
-    context: ConversionContext, manifests: Sequence[str], others: Iterable[str] = (), *, every: bool = False
-) -> None:
+def check_environment(context: ConversionContext, manifests: Sequence[str], others: Iterable[str] = ()) -> None:
     """Try what every conversion needs: 7 requests if all is well. A missing object is not a denial.
 
     The run is about to claim ``manifests``. ``others`` are more manifests of the lane, the likeliest to be readable
     first. They are used only if no file of ``manifests`` can be read: they show whether the whole input is denied,
-    or only single objects. ``every``: after the sample, try a file of every other manifest before the input
-    counts as denied. Raises ``BlockedRunError`` with one sentence: what is refused, and what to do. The fault is also
-    recorded as the reason of a waiting manifest, so that the verdict of the execution names it.
+    or only single objects. Raises ``BlockedRunError`` with one sentence: what is refused, and what to do. The fault is
+    also recorded as the reason of a waiting manifest, so that the verdict of the execution names it.
     """
     fault = _output_fault(context)
     denied = manifests if fault is not None and fault.denied else ()
     if fault is None:
-        fault, denied = _input_fault(context, manifests, others, every=every)
+        fault, denied = _input_fault(context, manifests, others)
     if fault is None:
         return
     record_fault(context, manifests[:MAX_SAMPLED], fault)
@@ -73,7 +66,7 @@ def _output_fault(context: ConversionContext) -> EnvironmentFault | None:
 
 
 def _input_fault(
-    context: ConversionContext, manifests: Sequence[str], others: Iterable[str], *, every: bool
+    context: ConversionContext, manifests: Sequence[str], others: Iterable[str]
 ) -> tuple[EnvironmentFault | None, Sequence[str]]:
     """The first fault, if no tried file could be read, and the manifests whose files are denied.
 
@@ -83,8 +76,10 @@ def _input_fault(
     source = Source(services.region, services.settings.input_kms_keys)
     first: EnvironmentFault | None = None
     denied = []
-    for manifest, number in _sample(manifests, others, every=every):
-        readable, fault = _try_files(services, source, manifest, number)
+    known = set(manifests)
+    rest = islice((manifest for manifest in others if manifest not in known), MAX_OTHERS)
+    for position, manifest in enumerate(chain(manifests, rest)):
+        readable, fault = _try_files(services, source, manifest, MAX_FILES if position <= MAX_SAMPLED else 1)
         # Load and network faults concern every file.
         if readable or (fault is not None and fault.passing):
             return fault, ()
@@ -103,7 +98,8 @@ def _try_files(
         if row is None:
             return False, None
         document = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
-        for file in _draw([file for file in document.files if file.size], number):
+        files = [file for file in document.files if file.size]
+        for file in random.sample(files, min(len(files), number)):
             try:
                 source.fetch(file, 0, 1)
             except DeniedFileError as error:
@@ -117,17 +113,3 @@ def _try_files(
         # An error that belongs to the manifest gives no fault.
         fault = fault_of(error, f"manifest {manifest}") or fault
     return False, fault
-
-
-def _sample(manifests: Sequence[str], others: Iterable[str], *, every: bool) -> Iterator[tuple[str, int]]:
-    drawn = _draw(manifests[1:], len(manifests) if every else MAX_SAMPLED)
-    for position, manifest in enumerate([*manifests[:1], *drawn]):
-        yield manifest, MAX_FILES if position <= MAX_SAMPLED else 1
-    known = set(manifests)
-    rest = (manifest for manifest in others if manifest not in known)
-    for manifest in [*islice(rest, MAX_SAMPLED), *_draw(list(islice(rest, MAX_OTHERS)), MAX_SAMPLED)]:
-        yield manifest, MAX_FILES
-
-
-def _draw(items: Sequence[Item], number: int) -> list[Item]:
-    return random.sample(items, min(len(items), number))

@@ -26,6 +26,8 @@ BUCKET_NAME = re.compile(
 """A bucket's name, which is not like an IP address (Amazon S3 User Guide, "General purpose bucket naming rules").
 Directory buckets and aliases of access points are excluded, because they send no events."""
 TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
+RULE_NAME = re.compile(rf"{re.escape(FOLDER)}|{DATASET_NAME.pattern}")
+PREFIX = re.compile(r"(?!s3://)(?:.*[^*])?", re.DOTALL)
 METADATA_PATTERN = re.compile(r"[^=A-Z\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 
 
@@ -107,23 +109,15 @@ class DatasetUrgentSettings:
         return self.min_bytes <= size and (not self.max_bytes or size <= self.max_bytes)
 
 
-def _is_dataset_name(name: str) -> bool:
-    return name == FOLDER or DATASET_NAME.fullmatch(name) is not None
-
-
-def _is_prefix(text: str) -> bool:
-    return not text.startswith("s3://") and not text.endswith("*")
-
-
 @dataclass(frozen=True, slots=True)
 class DatasetRule:
     """One ``[[datasets]]``: which keys belong to a dataset. The first rule that matches a key decides."""
 
-    name: Annotated[str, like(_is_dataset_name, "lower case letters, digits and underscore, or {folder}")]
+    name: Annotated[str, like(RULE_NAME, "lower case letters, digits and underscore, or {folder}")]
     """Name of the dataset; or {folder}: the folder after the prefix, as web_logs for web-logs/. One dataset has the
     files of one folder: files of another folder that would get the same name are recorded as IGNORED. After {folder}, a
     rule with a name takes the files without a folder."""
-    prefix: Annotated[str, like(_is_prefix, "the beginning of keys, without s3:// and without a * at the end")] = ""
+    prefix: Annotated[str, like(PREFIX, "the beginning of keys, without s3:// and without a * at the end")] = ""
     """The rule matches keys that begin with this prefix; empty: all keys."""
     peak: bool = True
     """Whether peak hours send files of this dataset to the stream lane."""

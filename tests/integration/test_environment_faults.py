@@ -15,7 +15,6 @@ from lake.ledger import Ledger, State
 from lake.manifest import Lane
 from lake.manifest_documents import read_denied
 from router.settle.verdict import ExecutionOutcome, Tally, judge_execution
-from streaming_job.micro_batch import convert_portion
 from streaming_job.stream import InboxStream
 from tests.integration.conversion_world import ConversionWorld
 from transform.convert import MAX_WAITS
@@ -213,20 +212,3 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
     world.allow("input")
     InboxStream(world.context(spark, "run-2", lambda: datetime.now(UTC))).run()
     assert world.lake() == [{"a": "1"}] * 2
-
-
-def test_a_denied_object_does_not_delay_the_pointers_after_it(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a micro-batch with only a denied object, and another manifest with its pointer in the next one
-    denied, good = enqueue_for_stream(world, "denied"), enqueue_for_stream(world, "good")
-    world.deny("input", "s3:GetObject*", "orders/denied.json")
-
-    # When
-    context = world.context(spark, "run-1")
-    (first,) = convert_portion(context, [denied])
-    (second,) = convert_portion(context, [good])
-
-    # Then it waits for another pointer, which the sweep writes
-    assert (first.state, second.state) == ("WAITING", "DONE")
-    assert (world.row(denied).state, world.row(denied).tries) == (State.QUEUED, 0)
-    (alarm,) = world.alarms
-    assert "orders/denied.json" in alarm

@@ -1,18 +1,16 @@
 """The benchmark: its data, targets and tables."""
 
-import gzip
 import json
 import subprocess
 import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 import bench.__main__ as main_module
 from bench.competitors import COMPETITORS
-from bench.input_files import Recipe, generate, prepare
+from bench.input_files import Recipe, generate
 from bench.results import Results, check_lakes, check_targets
 from bench.runner import Figure
 from bench.shapes import SHAPES
@@ -37,31 +35,6 @@ def test_a_shape_has_its_size_and_members_and_the_same_bytes_each_time(name):
     # And only the seed and the file's number make a difference
     assert text == generate(equal, 0)
     assert text not in (generate(reseeded, 0), generate(first, 1))
-
-
-def test_sparse_keys_drift_from_the_first_file_to_the_last():
-    recipe = Recipe("sparse", 4, 100_000)
-    first, last = ({key for row in rows_of(generate(recipe, number)) for key in row} for number in (0, 3))
-    assert not first & last
-    assert min(len(first), len(last)) >= 90
-
-
-def test_files_are_cached_and_counted_and_the_first_ones_are_in_a_folder_of_their_own(tmp_path: Path):
-    # Given gzip files that were prepared once
-    recipe = Recipe("gzip", 3, 50_000)
-    files = prepare(recipe, tmp_path, workers=1)
-    inflated = [gzip.decompress(path.read_bytes()) for path in files.paths]
-    before = [path.stat().st_mtime_ns for path in files.paths]
-    # When they are prepared again, Then the same files are used, and the counts are right
-    assert prepare(recipe, tmp_path, workers=1) == files
-    assert [path.stat().st_mtime_ns for path in files.paths] == before
-    assert (files.bytes, files.rows) == (sum(map(len, inflated)), sum(text.count(b"\n") for text in inflated))
-    # And the folder with two copies of the first two has only these; a single file is its own location
-    files.first_files(2)
-    two, one = files.first_files(2), files.first_files(1)
-    found = {path.name: path.read_bytes() for path in Path(two.location).iterdir()}
-    assert found == {path.name: path.read_bytes() for path in files.paths[:2]}
-    assert one.location == str(one.paths[0])
 
 
 def figure(competitor: str, shape: str, speed: float, peak: int | None = None) -> Figure:

@@ -5,12 +5,15 @@ import io
 import ssl
 from typing import Any
 
+import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import (
     ClientError,
     EndpointConnectionError,
     FlexibleChecksumError,
+    HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
     ParamValidationError,
@@ -21,7 +24,7 @@ from botocore.response import StreamingBody
 from pyarrow.lib import ArrowMemoryError
 from urllib3 import HTTPResponse
 
-from lake.faults import Fault, can_pass, judge
+from lake.faults import Fault, can_pass, judge, refuse_proxies
 
 OWN_KEY, OTHER_KEY = (f"arn:aws:kms:eu-central-1:111122223333:key/{name}" for name in ("1234abcd", "mrk-5678"))
 
@@ -76,6 +79,8 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
         (answer("XAmzContentSHA256Mismatch", 400, operation="UploadPart"), Fault.ENVIRONMENT),
         # botocore uses the status as the code of an answer that has none, such as a proxy's.
         *((answer(str(status), status), Fault.ENVIRONMENT) for status in (301, 304, 400, 401, 404, 407, 408, 412, 416)),
+        # A proxy's page that is valid XML.
+        (answer("", 404), Fault.ENVIRONMENT),
         (answer("IncompleteBody", 400, operation="UploadPart"), Fault.ENVIRONMENT),
         (answer("a code of tomorrow", 403), Fault.ENVIRONMENT),
         (answer("ExpiredTokenException", 400), Fault.ENVIRONMENT),
@@ -89,6 +94,7 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
         (NoCredentialsError(), Fault.ENVIRONMENT),
         (OSError(errno.ENOSPC, "no space left on device"), Fault.ENVIRONMENT),
         (OSError(errno.EMFILE, "too many open files"), Fault.ENVIRONMENT),
+        (FileNotFoundError(errno.ENOENT, "No usable temporary directory found"), Fault.ENVIRONMENT),
         (OSError(errno.EROFS, "read-only file system"), Fault.ENVIRONMENT),
         (ArrowMemoryError("malloc of size 64 failed"), Fault.UNKNOWN),
         (RuntimeError("can't start new thread"), Fault.ENVIRONMENT),
@@ -111,6 +117,20 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
 )
 def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> None:
     assert judge(error) == fault
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_an_answer_of_a_proxy_is_a_network_error(status: int) -> None:
+    # Given a client of S3, and a proxy that answers instead
+    session = boto3.Session("key", "secret", region_name="eu-central-1")
+    refuse_proxies(session)
+    s3: Any = session.client("s3")
+    body: Any = HTTPResponse(io.BytesIO(b"<html>Log in</html>"), preload_content=False)
+    page = AWSResponse("https://s3", status, {"content-type": "text/html"}, body)
+    s3.meta.events.register("before-send", lambda **_: page)
+    # When / Then
+    with pytest.raises(HTTPClientError, match="a proxy has answered"):
+        s3.head_object(Bucket="lake", Key="a")
 
 
 @pytest.mark.parametrize(

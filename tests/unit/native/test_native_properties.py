@@ -50,28 +50,6 @@ def test_rows_have_the_time_of_arrival_of_their_file() -> None:
     ]
 
 
-def test_known_columns_come_first_and_exist_without_values() -> None:
-    # Given two known columns, one of which is missing in the file
-    read = read_file(b'{"new":1,"b":2}\n{"b":3}\n', known_columns=["__a", "b"], provenance=True)
-    # Then its key is known without a value
-    assert read.names == ["__a", "b", "_rescued", "_source", "_arrived_at", "_offset", "new"]
-    assert read.keys == ["A", "b", "", "", "", "", "new"]
-    assert read.rows[1] == {"b": "3", "_source": "file", "_offset": "16"}
-
-
-def test_members_beyond_the_limit_are_rescued_verbatim() -> None:
-    read = read_file(rb'{"a":1, "\u0062" : [1, 2] ,"c":"\n","d":null}' + b'\n{"a":2}', column_limit=1)
-    assert read.rows == [{"a": "1", "_rescued": r'{"\u0062":[1, 2],"c":"\n","d":null}'}, {"a": "2"}]
-
-
-# The two spellings of a key are one key.
-@pytest.mark.parametrize("line", [rb'{"x":1,"b":1,"\u0062":2}', b'{"x":1,"b":1,"c":2,"b":3}'])
-def test_duplicate_keys_are_found_beyond_the_limit_too(line: bytes) -> None:
-    read = read_file(line + b'\n{"x":1,"b":2}', column_limit=1)
-    assert [reject.reason for reject in read.rejects] == ["duplicate key"]
-    assert read.rows == [{"x": "1", "_rescued": '{"b":2}'}]
-
-
 # The prefix in the hashed name of the second key ends inside an escape, which the hash mark seems to complete.
 @pytest.mark.parametrize("key", ["k" * 300, "е" * 40])
 def test_a_known_column_with_a_hashed_name_gets_its_key_when_it_is_found(key: str) -> None:

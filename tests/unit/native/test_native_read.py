@@ -123,14 +123,6 @@ def test_a_truncated_file_is_an_error_and_not_a_short_result(columns: list[str] 
         ndjson_arrow.read(io.BytesIO(body), columns=columns).read_all()
 
 
-def test_memory_holds_a_batch_and_not_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.ndjson"
-    path.write_bytes(b"".join(b'{"n": %d, "late_%d": "%s"}\n' % (n, n % 7, b"x" * 1000) for n in range(5000)))
-    sizes = [batch.num_rows for batch in ndjson_arrow.read(path, batch_bytes=100_000)]
-    assert sum(sizes) == 5000
-    assert max(sizes) <= 100
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"columns": ["A b"]}, "A b"), ({"columns": ["a", "a"]}, "a"), ({"batch_bytes": 0}, "flush_bytes")],

@@ -92,6 +92,15 @@ def test_an_interval_is_divided_among_what_it_has_converted(stream: Stream) -> N
     assert stream.rows()[1].shares[0].dataset == ""
 
 
+def test_a_clock_that_is_set_back_takes_no_cost_away(stream: Stream) -> None:
+    # Given a run of three minutes / When the clock is set back by ten, and the run goes on for fifteen
+    stream.passes(minutes=3)
+    stream.passes(minutes=-10)
+    stream.passes(minutes=15)
+    # Then both intervals are rows of their own
+    assert [row.seconds for row in stream.rows()] == [900, 180]
+
+
 def test_a_row_that_could_not_be_written_is_written_with_the_next_one(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 
-from lake.errors import AuditError, InvalidDocumentError, LeaseLostError, TerminalError, TransientError
+from lake.errors import InvalidDocumentError, LeaseLostError, TransientError
 from lake.faults import STILL_EXPIRED
 from lake.layout import lake_key, quarantine_key
 from lake.ledger import ManifestRow, State
@@ -172,17 +172,12 @@ def test_the_fault_is_found_as_the_cause_of_a_product_error() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        # An error of a file or a document is not a fault of the environment, whatever it was raised from.
         UnreadableFileError("its encryption key cannot be used"),
         InvalidDocumentError("its encryption key cannot be used"),
-        AuditError("rows"),
-        ValueError("AccessDenied"),
-        answer("ValidationException", "Query"),
     ],
 )
-def test_any_other_error_counts(error: Exception) -> None:
-    if isinstance(error, TerminalError):
-        error.__cause__ = answer("KMS.DisabledException", "GetObject")
+def test_an_error_of_a_file_or_a_document_counts(error: Exception) -> None:
+    error.__cause__ = answer("KMS.DisabledException", "GetObject")
     assert fault_of(error) is None
 
 

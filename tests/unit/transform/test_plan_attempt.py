@@ -99,14 +99,6 @@ def test_portions_have_about_the_same_number_of_tasks(task_counts: tuple[int, ..
     assert divided(attempts(*([7] * count for count in task_counts)), 3) == expected
 
 
-@given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 16))
-def test_each_attempt_is_in_one_portion_and_there_are_not_too_many(task_counts: list[int], count: int) -> None:
-    portions = divided(attempts(*([7] * tasks for tasks in task_counts)), count)
-    assert sorted(number for portion in portions for number in portion) == list(range(len(task_counts)))
-    assert all(portions)
-    assert len(portions) <= count
-
-
 @pytest.mark.parametrize(("stream_seconds", "expected"), [(None, [2, 1, 3, 0]), (300.0, [0, 1, 2, 3])])
 def test_the_longest_task_goes_first_except_in_the_stream_lane(
     stream_seconds: float | None, expected: list[int]

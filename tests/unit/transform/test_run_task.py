@@ -8,7 +8,6 @@ import gzip
 import itertools
 import json
 import pickle
-import resource
 import tempfile
 from concurrent.futures import Future
 from dataclasses import replace
@@ -191,22 +190,6 @@ def test_a_full_disk_is_a_result_that_spark_can_carry(monkeypatch: pytest.Monkey
     assert isinstance(result, TaskFault)
     assert result.manifest == "m"
     assert result.fault.cause.startswith("the disk of a worker is full")
-
-
-def test_a_disk_that_is_full_before_the_first_temporary_folder_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a new Python worker that cannot write files: `tempfile` does not report the reason
-    fail_with(monkeypatch, ZeroDivisionError())
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    # When
-    try:
-        (result,) = run_partition([task_of()])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    # Then
-    assert isinstance(result, TaskFault)
-    assert "No usable temporary directory" in result.fault.cause
 
 
 def test_a_defect_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

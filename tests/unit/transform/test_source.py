@@ -322,15 +322,6 @@ def test_all_clients_of_a_process_share_its_session_and_have_the_region_of_the_j
     assert len(resolvers) == 1
 
 
-@pytest.mark.usefixtures("on_glue")
-def test_a_read_without_credentials_is_tried_again() -> None:
-    with pytest.raises(TransientError, match="Unable to locate credentials") as error:
-        Source(REGION, None).fetch(NAMED_FILE, 0, 8)
-    fault = fault_of(error.value)
-    assert fault is not None
-    assert "there are no valid credentials" in fault.cause
-
-
 def test_a_process_that_once_had_no_credentials_tries_again(on_glue: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoCredentialsError):
         clients.object_store(REGION, "input")
