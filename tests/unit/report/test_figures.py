@@ -100,16 +100,15 @@ def test_what_is_published_counts_until_the_next_generation_is_done(state: State
 
 def test_latency_and_backlog_match_the_files() -> None:
     figures = ManifestFigures(MORNING)
-    figures.add(row(seconds=60), arrived={MORNING.timestamp(): 9, MORNING.timestamp() + 30: 1})
+    figures.add(row(seconds=60))
+    figures.add(row("later", seconds=30, made=MORNING + timedelta(seconds=30)))
     figures.add(row("waits", state=State.QUEUED))
     lane = figures.lanes[Lane.BATCH]
     latency = lane.latency.total()
     assert latency is not None
-    assert (latency.files, latency.p50, latency.p99) == (10, 60, 60)
-    assert [(start - MORNING.timestamp(), found.longest) for start, found in lane.latency.points()] == [
-        (0, 60),
-        (30, 30),
-    ]
+    assert (latency.files, latency.p50, latency.p99) == (20, 30, 60)
+    points = [(start - MORNING.timestamp(), found.longest) for start, found in lane.latency.points()]
+    assert points == [(0, 60), (30, 30)]
     assert lane.backlog.points()[-1][1:] == (10, 1000)
 
 
