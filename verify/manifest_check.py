@@ -169,11 +169,12 @@ def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocume
     """Compare the row's counts with the documents: commands, markers and events of hours read only the row."""
     assert row.published is not None
     totals = row.published.totals
-    recorded = (row.files, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
-    files = len(manifest.files)
-    expected = (files, document.generation, document.rows, dict(document.rejects), document.failed_files)
+    recorded = (row.files, row.bytes, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
+    counts = (document.generation, document.rows, dict(document.rejects), document.failed_files)
+    expected = (len(manifest.files), manifest.bytes, *counts)
     if recorded != expected:
-        problem = f"has (files, generation, rows, rejects, unreadable files) = {recorded}, its documents {expected}"
+        names = "(files, bytes, generation, rows, rejects, unreadable files)"
+        problem = f"has {names} = {recorded}, its documents {expected}"
         report.differs(Difference(f"the ledger's row of manifest {row.id}", problem))
     if [(item.uri, item.version) for item in document.sources] != [(item.uri, item.version) for item in manifest.files]:
         report.differs(Difference(f"the commit document of manifest {row.id}", "counts other files, or a file twice"))
