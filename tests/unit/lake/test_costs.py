@@ -199,4 +199,4 @@ def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: W
     (found,) = world.ledger.costs.of_days(day, day)
     assert (replace(found, shares=()), set(found.shares)) == (replace(row, shares=()), set(shares))
     assert len(found.shares) == len(shares)
-    assert world.ledger.costs.day_sum(day) == 7 * len(names)
+    assert world.ledger.costs.day_sums(day, day) == {str(day): 7 * len(names)}

@@ -16,7 +16,7 @@ from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
 from report.days import DAYS, MAX_LISTED, SettledExecution, last_days, render_index
-from report.executions import MAX_EXECUTIONS, deadline_kept
+from report.executions import deadline_kept
 from report.figures import cost_figures
 from report.html import MAX_ROWS, large, number, table
 from report.sections import render_page
@@ -172,12 +172,6 @@ def test_an_execution_that_failed_has_not_met_its_deadline_and_gives_its_reason(
     assert "not met: it failed" in page
     assert page.count("1 manifest failed: &lt;i&gt;why") == 2
     assert ">met<" not in page
-
-
-def test_many_executions_are_counted() -> None:
-    page = render_page(report_of(executions=(NIGHT,) * (MAX_EXECUTIONS + 3)))
-    assert page.count('<details class="execution"') == MAX_EXECUTIONS
-    assert "3 more executions are not shown" in page
 
 
 def test_rows_above_the_limit_are_counted() -> None:
