@@ -197,13 +197,6 @@ def test_numbers_are_readable(shown: str, expected: str) -> None:
     assert shown == expected
 
 
-def test_a_job_run_has_its_end_and_the_reason() -> None:
-    lost = cost_row(state="FAILED", reason="<b>killed</b>\nby signal 9")
-    cells = Reader(render_page(report_of(row(), costs=(lost,)))).of("td")
-    assert "FAILED" in cells
-    assert "<b>killed</b>\\nby signal 9" in cells
-
-
 NOW = datetime(2026, 11, 25, 6, tzinfo=UTC)
 SETTLED = SettledExecution(
     "night",
