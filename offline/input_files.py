@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote_from_bytes
 
 from lake.aws_types import Buffer
+from lake.cut import cut
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError, TransientError
 from lake.layout import list_objects
@@ -167,20 +168,13 @@ class Search:
         return InputFile(file, Partition.of(name, hour), folder)
 
 
-def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
+def groups(files: Iterable[InputFile]) -> Iterator[Sequence[InputFile]]:
     """Return groups of files of one dataset and hour, limited by bytes and number."""
     by_partition: defaultdict[Partition, list[InputFile]] = defaultdict(list)
     for item in files:
         by_partition[item.partition].append(item)
     for items in by_partition.values():
-        group, size = list[InputFile](), 0
-        for item in items:
-            if group and (size + item.file.size > MAX_GROUP_BYTES or len(group) == MAX_GROUP_FILES):
-                yield group
-                group, size = [], 0
-            group.append(item)
-            size += item.file.size
-        yield group
+        yield from cut(items, lambda item: (item.file.size, 1), (MAX_GROUP_BYTES, MAX_GROUP_FILES))
 
 
 def _walk(base: str, output: str, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[str]:
