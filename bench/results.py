@@ -177,7 +177,5 @@ class Results:
 
 
 def _cpu() -> str:
-    if not CPU_INFO.exists():
-        return platform.machine()
     lines = CPU_INFO.read_text().splitlines()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -54,7 +54,7 @@ class Conversion:
     on_read: Callable[[int], None]
     region: str = ""
 
-    def run(self, groups: Iterable[list[InputFile]]) -> Iterator[GroupOutcome]:
+    def run(self, groups: Iterable[Sequence[InputFile]]) -> Iterator[GroupOutcome]:
         """Convert groups concurrently; published groups stay if the caller stops.
 
         ``on_read`` gets the bytes of each ended task in its thread, even if its group is converted again without a

@@ -168,14 +168,13 @@ class Search:
         return InputFile(file, Partition.of(name, hour), folder)
 
 
-def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
+def groups(files: Iterable[InputFile]) -> Iterator[Sequence[InputFile]]:
     """Return groups of files of one dataset and hour, limited by bytes and number."""
     by_partition: defaultdict[Partition, list[InputFile]] = defaultdict(list)
     for item in files:
         by_partition[item.partition].append(item)
-    limit = (MAX_GROUP_BYTES, MAX_GROUP_FILES)
     for items in by_partition.values():
-        yield from map(list, cut(items, lambda item: (item.file.size, 1), limit))
+        yield from cut(items, lambda item: (item.file.size, 1), (MAX_GROUP_BYTES, MAX_GROUP_FILES))
 
 
 def _walk(base: str, output: str, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[str]:

@@ -1,20 +1,18 @@
 """Reads the data of a report: rows of the ledger and documents of plans. The rest of the package sends no request."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from lake.aws_types import S3Client
 from lake.documents import find_document
-from lake.engines.description import divide_by_weight
 from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
-from lake.ledger import CostRow, Ledger, ManifestRow, State
+from lake.ledger import CostRow, Ledger, ManifestRow
 from lake.manifest import Lane
 from lake.successors import follow
 from lake.texts import format_count
 from report.days import Day, first_day, last_days
-from report.figures import BY_ENGINES, ExecutionFacts, arrival_of, cost_figures
+from report.figures import BY_ENGINES, ExecutionFacts, cost_figures
 
 ONE_DAY = timedelta(days=1)
 MAX_DAYS = 15
@@ -79,20 +77,8 @@ def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[s
         yield from (manifest for manifest in found if manifest is not None)
 
 
-def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[ManifestRow, Mapping[float, int]]]:
-    """Rows of manifests, with the arrival times of their files; a superseded manifest is replaced by its successors.
-
-    ``manifests`` are in order of creation, so successors come after their sources, whose arrival times they inherit. An
-    id that the ledger does not know never became a manifest.
+def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[ManifestRow]:
+    """Rows of manifests and of the successors of superseded ones. An id that the ledger does not know never became a
+    manifest.
     """
-    origins: dict[str, Counter[float]] = {}
-    for page in follow(ledger, manifests):
-        for row in (row for _, row in page if row is not None):
-            arrived = origins.pop(row.id, None)
-            if row.state == State.SUPERSEDED:
-                for successor in row.superseded_by:
-                    origins.setdefault(successor, Counter()).update(arrived or {arrival_of(row): row.files})
-            elif row.state != State.ABANDONED:
-                # If a source was split, each successor gets a share of its files.
-                times = arrived or {arrival_of(row): row.files}
-                yield row, dict(zip(times, divide_by_weight(row.files, list(times.values())), strict=True))
+    return (row for page in follow(ledger, manifests) for _, row in page if row is not None)

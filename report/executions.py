@@ -13,8 +13,6 @@ from report.html import reason_line, safe
 FAILED, OPEN, NOT_SETTLED = "FAILED", "OPEN", "not settled"
 QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
 """Outcomes after which nothing is left to do, and whose message only repeats the figures."""
-MAX_EXECUTIONS = 200
-"""Maximum number of listed executions: a day can have many backfills."""
 SCROLLED_FROM = 8
 """Number of executions from which the list scrolls in a box, so that it does not push away what follows."""
 
@@ -50,11 +48,9 @@ def execution_list(executions: Sequence[ExecutionFacts], *, with_reasons: bool) 
     """
     in_order = sorted(executions, key=lambda item: (began(item), item.name))
     is_open = len(in_order) == 1
-    parts = "".join(_block(item, is_open=is_open, with_reason=with_reasons) for item in in_order[:MAX_EXECUTIONS])
+    parts = "".join(_block(item, is_open=is_open, with_reason=with_reasons) for item in in_order)
     box = ' class="scrolled" tabindex="0"' if len(in_order) >= SCROLLED_FROM else ""
-    left = len(in_order) - MAX_EXECUTIONS
-    note = f"<p>{format_count(left, 'more execution is', 'more executions are')} not shown.</p>" if left > 0 else ""
-    return f"<div{box}>{parts}</div>{note}"
+    return f"<div{box}>{parts}</div>"
 
 
 def _block(execution: ExecutionFacts, *, is_open: bool, with_reason: bool) -> str:

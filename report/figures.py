@@ -179,12 +179,8 @@ class ManifestFigures:
         """By dataset. Without batches, the dataset has no Iceberg table, or none of these manifests is in it yet."""
         self.unfinished: list[ManifestRow] = []
 
-    def add(self, row: ManifestRow, arrived: Mapping[float, int] | None = None) -> None:
-        """Add the current row of a manifest.
-
-        ``arrived`` maps arrival times, in seconds since the epoch, to numbers of its files; None stands for
-        ``arrival_of(row)``.
-        """
+    def add(self, row: ManifestRow) -> None:
+        """Add the current row of a manifest."""
         if row.state not in (State.DONE, State.FAILED) and not row.open:
             return
         lane, dataset = self.lanes[row.lane], row.partition.dataset
@@ -196,23 +192,18 @@ class ManifestFigures:
             self.tables.setdefault(dataset, TableFigures()).add(row)
         if row.state != State.DONE and len(self.unfinished) < MAX_NAMED_MANIFESTS:
             self.unfinished.append(row)
-        self._add_times(lane, row, arrived or {arrival_of(row): row.files})
-
-    def _add_times(self, lane: LaneFigures, row: ManifestRow, arrived: Mapping[float, int]) -> None:
+        arrived = arrival_of(row)
         if row.generation > 1:
             lane.again += 1
-            return
-        finished = None if row.finished_at is None else datetime.fromisoformat(row.finished_at).timestamp()
-        for instant, files in arrived.items():
-            if instant < self._oldest:
-                lane.old_files += files
-                continue
-            size = row.bytes * files // max(row.files, 1)
-            lane.backlog.add(instant, files, size)
-            if finished is not None:
-                lane.backlog.add(finished, -files, -size)
+        elif arrived < self._oldest:
+            lane.old_files += row.files
+        else:
+            lane.backlog.add(arrived, row.files, row.bytes)
+            if row.finished_at is not None:
+                finished = datetime.fromisoformat(row.finished_at).timestamp()
+                lane.backlog.add(finished, -row.files, -row.bytes)
                 if row.state == State.DONE:
-                    lane.latency.add(instant, finished - instant, files)
+                    lane.latency.add(arrived, finished - arrived, row.files)
 
 
 def arrival_of(row: ManifestRow) -> float:

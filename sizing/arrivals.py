@@ -129,13 +129,14 @@ def parse_profile(body: dict[str, Any]) -> Profile:
         raise InvalidInputError(str(error).replace("settings: ", "profile: ")) from error
 
 
-NAME = "file"
+NAME, URGENT_FOLDER = "file", "urgent/"
+URGENT_KEYS = f"*{URGENT_FOLDER}*"
 
 
-def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, str]:
+def file_keys(settings: Settings, datasets: int) -> dict[bool, str]:
     """Return a key of the dataset that represents all, and an urgent key, without the suffix of a compression.
 
-    Raises ``InvalidInputError`` if the rules of the settings give fewer datasets, or no key is urgent, or every key is.
+    Raises ``InvalidInputError`` if the rules of the settings give fewer datasets, or do not take the keys as such.
     """
     named = {rule.name for rule in settings.datasets}
     allowed = len(named - {FOLDER}) + settings.max_datasets * (FOLDER in named)
@@ -146,33 +147,15 @@ def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, 
     suffix = min(files.suffixes, key=lambda text: (has_compressed_name(text), files.suffix_of(f"a{text}.gz") is None))
     rule = next((rule for rule in settings.datasets if rule.name == FOLDER), settings.datasets[0])
     folder = f"{rule.prefix}dataset/" if rule.name == FOLDER else rule.prefix
-    keys = {False: _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)}
-    if urgent:
-        keys[True] = _urgent_key(settings, folder, suffix)
+    keys = {False: f"{folder}{NAME}{suffix}", True: f"{folder}{URGENT_FOLDER}{NAME}{suffix}"}
+    for urgent, key in keys.items():
+        is_urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
+        if matching_rule(key, settings.datasets)[0] is None or (is_urgent and not urgent):
+            raise InvalidInputError(
+                f"profile: the rules of the settings do not take the key {key} as one of a simulated dataset; pass "
+                "settings whose rules do"
+            )
     return keys
-
-
-def _urgent_key(settings: Settings, folder: str, suffix: str) -> str:
-    for pattern in settings.urgent.keys:
-        for key in (f"{folder}urgent/{NAME}{suffix}", pattern.replace("*", folder, 1).replace("*", NAME + suffix)):
-            clean = key.replace("//", "/")
-            if fnmatchcase(clean, pattern) and clean.startswith(folder) and clean.endswith(suffix):
-                return _checked(settings, clean, urgent=True)
-    raise InvalidInputError(
-        f"profile: urgent_share is above 0, but no key below {folder} was found that urgent.keys "
-        f"({', '.join(settings.urgent.keys) or 'empty'}) makes urgent: set urgent.keys to a pattern such as */urgent/*"
-    )
-
-
-def _checked(settings: Settings, key: str, *, urgent: bool) -> str:
-    rule, _ = matching_rule(key, settings.datasets)
-    is_urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
-    if rule is None or (is_urgent and not urgent):
-        raise InvalidInputError(
-            f"profile: the rules of the settings do not take the key {key} as one of a simulated dataset; pass "
-            "settings whose rules do"
-        )
-    return key
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +205,7 @@ def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> A
 
 def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
     """Return all kinds of files with their number; the numbers add up to ``profile.files``."""
-    keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
+    keys = file_keys(settings, profile.datasets)
     kinds = [
         (keys[urgent] + suffix, size.bytes, share)
         for size, (urgent, urgent_share), (suffix, gzip_share) in product(

@@ -25,8 +25,6 @@ class Measured(NamedTuple):
 
 
 NOTHING_MEASURED = Measured({}, {})
-
-
 MEASURED, LISTED, ASSUMED, SETTING = Basis
 RATIO = "gzip.ratio of the profile"
 PRICES = (("dpu_hour", "DPU"), ("dpu_hour_flex", "DPU"), ("emr_vcpu_hour", "vCPU"), ("emr_gb_hour", "GB"))

@@ -14,7 +14,7 @@ from lake.time import iso_utc
 from router.estimate.other_costs import Estimate, estimate_shares, expected_share
 from router.plan.night import DIGITS, PlannedNight
 from router.stream.spill import room_core_seconds, waiting_core_seconds
-from sizing.arrivals import DAY_SECONDS, Arrivals, Profile, profile_arrivals
+from sizing.arrivals import DAY_SECONDS, URGENT_KEYS, Arrivals, Profile, profile_arrivals
 from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions, compressed_speed
 from sizing.batch_lane import divide_collections, simulate_night
 from sizing.options import (
@@ -33,6 +33,9 @@ from sizing.stream_lane import StreamLane
 def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
     """Simulate all options of a profile's day, and the night of the same rows as compressed files."""
     night, settings = night_start(settings, date.fromisoformat(profile.date)), at_ratio(settings, profile.gzip.ratio)
+    if profile.urgent_share:
+        # Also where the settings know urgent files by their tags or by other keys.
+        settings = replace(settings, urgent=replace(settings.urgent, keys=(URGENT_KEYS,)))
     found = simulate(profile_arrivals(profile, settings, night), settings, log)
     if profile.gzip.share:
         return found

@@ -58,8 +58,6 @@ def _start_on(key: str, expression: str, day: date, time_zone: str) -> datetime 
 
 
 ALL_STREAM, ALL_BATCH, HYBRID = "all-stream", "all-batch", "hybrid"
-
-
 STREAM_RESERVE = 1.5
 """Capacity of an all-stream cluster, as a multiple of the input of the busiest hour."""
 

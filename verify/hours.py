@@ -3,12 +3,15 @@
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from lake.documents import find_document, to_json
+from lake.errors import InvalidDocumentError
+from lake.hours import HourContents
 from lake.layout import (
     complete_marker_key,
     is_complete_marker,
@@ -33,6 +36,8 @@ TOO_LATE = (
     "batch.workers"
 )
 CHANGED = "has changed meanwhile: verify this hour again"
+COUNTED = ("manifests", "files", "bytes", "rows", "quarantinedLines", "unreadableFiles")
+"""Members of a marker, and counts of an hour's row, that are compared."""
 
 
 PARALLEL_MANIFESTS = 4
@@ -144,7 +149,8 @@ class HoursCheck:
             return
         if published is not None and uri in published:
             return
-        generation, current = _generation_of(uri), 0 if row.published is None else row.published.generation
+        _, generation = parse_generation(uri) or ("", 0)
+        current = 0 if row.published is None else row.published.generation
         if generation < current:
             # Without the commit document, the current generation may have kept this object.
             if published is not None and not (self.stack.has_table and row.is_tabled):
@@ -161,18 +167,32 @@ class HoursCheck:
             report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))
 
     def _check_marker(
-        self, report: HourReport, hour: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
+        self, report: HourReport, hour: HourRow, rows: Sequence[ManifestRow], *, has_marker: bool
     ) -> None:
         """Compare the marker with ``hour``, its earlier row; if the row has changed since, nothing is proven."""
         if hour != self.stack.ledger.partitions.get(hour.partition):
             return
-        uri = f"s3://{self.stack.resources.lake_bucket}/{complete_marker_key(hour.partition)}"
+        bucket, key = self.stack.resources.lake_bucket, complete_marker_key(hour.partition)
+        uri = f"s3://{bucket}/{key}"
         waits = next((row for row in rows if row.open or row.state == State.FAILED), None)
         if has_marker and hour.is_settled and waits is not None:
             report.differs(Difference(uri, f"says that the hour is complete, and manifest {waits.id} is {waits.state}"))
         elif hour.announced == hour.revision and has_marker != (hour.decided == HourState.COMPLETE):
             problem = "is there" if has_marker else "is missing"
             report.cannot_be_proven(f"{uri} {problem}, and the hour was announced as {hour.decided}")
+        elif has_marker and hour.is_settled:
+            contents = HourContents()
+            for row in rows:
+                contents.add(row.id, row)
+            counts = to_json(contents.counts())
+            expected = {name: counts[name] for name in COUNTED}
+            try:
+                marker = find_document(self.stack.s3, bucket, key) or expected
+            except InvalidDocumentError:
+                marker = {}
+            if not all(expected.items() <= found.items() for found in (to_json(hour.counts), marker)):
+                problem = "or the ledger's row of its hour has other counts than the manifests"
+                report.cannot_be_proven(f"{uri} {problem}: {expected}")
 
     def _add_resubmitted(self, partition: Partition, index: FileIndex, report: HourReport) -> None:
         """Add files of lines that a person gave back, which no listing of the input contains."""
@@ -291,7 +311,3 @@ def _check_files(report: HourReport, manifest: str, outcome: CheckedManifest, in
             uri = f"s3://{identity.bucket}/{identity.key}"
             problem = f"was published twice, by the manifests {other} and {manifest}"
             report.differs(Difference(uri, problem, identity.version))
-
-
-def _generation_of(uri: str) -> int:
-    return (parse_generation(uri) or ("", 0))[1]

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lake.aws_types import S3Client
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, read_result
+from lake.cut import cut
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.faults import Fault, judge
 from lake.layout import parse_s3_uri, partition_prefix
@@ -41,6 +42,8 @@ from verify.rows import (
 )
 from verify.stack import Stack
 from verify.table_check import Column, ShownTable
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -169,11 +172,12 @@ def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocume
     """Compare the row's counts with the documents: commands, markers and events of hours read only the row."""
     assert row.published is not None
     totals = row.published.totals
-    recorded = (row.files, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
-    files = len(manifest.files)
-    expected = (files, document.generation, document.rows, dict(document.rejects), document.failed_files)
+    recorded = (row.files, row.bytes, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
+    counts = (document.generation, document.rows, dict(document.rejects), document.failed_files)
+    expected = (len(manifest.files), manifest.bytes, *counts)
     if recorded != expected:
-        problem = f"has (files, generation, rows, rejects, unreadable files) = {recorded}, its documents {expected}"
+        names = "(files, bytes, generation, rows, rejects, unreadable files)"
+        problem = f"has {names} = {recorded}, its documents {expected}"
         report.differs(Difference(f"the ledger's row of manifest {row.id}", problem))
     if [(item.uri, item.version) for item in document.sources] != [(item.uri, item.version) for item in manifest.files]:
         report.differs(Difference(f"the commit document of manifest {row.id}", "counts other files, or a file twice"))
@@ -205,13 +209,11 @@ class _Comparison:
     def run(self, run_in_spark: RunTasks | None) -> None:
         run_tasks = run_in_spark or (lambda run, tasks: (run(self.stack.s3, task) for task in tasks))
         in_lake, in_files, objects = SideDigest(), SideDigest(), self.document.objects
-        lake_tasks = [objects[part] for part in group_by_size([item.size for item in objects])]
-        for digest in run_tasks(digest_lake, lake_tasks):
+        for digest in run_tasks(digest_lake, tasks_of(objects, lambda item: item.size)):
             in_lake.add(digest)
         expected = self._expected_files()
         rules = InputRules(self.document.max_line_bytes, self.document.concatenated, self.document.provenance)
-        parts = group_by_size([item.file.size for item in expected])
-        for digest in run_tasks(partial(digest_input, rules), [expected[part] for part in parts]):
+        for digest in run_tasks(partial(digest_input, rules), tasks_of(expected, lambda item: item.file.size)):
             in_files.add(digest)
         self.report.files = len(self.manifest.files)
         self.report.merge(in_lake.report)
@@ -328,17 +330,10 @@ class ExpectedFile:
     """Its counts in the commit document."""
 
 
-def group_by_size(sizes: Sequence[int]) -> Iterator[slice]:
-    """At most ``MAX_TASKS`` ranges of consecutive items, each of about the same size."""
-    share = sum(sizes) / MAX_TASKS
-    first = size = 0
-    for number, item in enumerate(sizes):
-        size += item
-        if size > share:
-            yield slice(first, number + 1)
-            first, size = number + 1, 0
-    if first < len(sizes):
-        yield slice(first, len(sizes))
+def tasks_of(items: Sequence[T], size: Callable[[T], int]) -> list[tuple[T, ...]]:
+    """At most ``MAX_TASKS`` tasks of consecutive items: two neighbours are larger than two shares of the whole."""
+    two_shares = 2 * sum(map(size, items)) / MAX_TASKS
+    return list(cut(items, lambda item: (size(item), 0), (two_shares, 0)))
 
 
 def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:

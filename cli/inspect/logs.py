@@ -183,11 +183,9 @@ def format_event(text: str) -> str:
         event: Mapping[str, Any] = json.loads(text)
     except ValueError:
         return text
-    if not isinstance(event, dict):
-        return text
-    if "_aws" in event:
+    if isinstance(event, dict) and "_aws" in event:
         return ""
-    if "message" not in event:
+    if not isinstance(event, dict) or "message" not in event:
         return text
     shown = {name: value for name, value in event.items() if not (name in NOT_SHOWN or name.startswith("function_"))}
     if "exception" in shown:

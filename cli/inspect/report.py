@@ -95,10 +95,10 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report:
     costs = execution_costs(stack.ledger, name, planned_at, settled_at + ONE_DAY)
     facts, manifests = read_execution(stack.s3, stack.ledger, stack.resources.control_bucket, name, costs)
     figures = ManifestFigures(planned_at)
-    for row, arrived in current_rows(stack.ledger, manifests):
+    for row in current_rows(stack.ledger, manifests):
         # Promoted manifests belong to no plan any more.
         if row.lane == Lane.BATCH:
-            figures.add(row, arrived=arrived)
+            figures.add(row)
     return Report(
         title=facts.title,
         stack=stack.resources.stack,
@@ -119,9 +119,9 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
     figures = ManifestFigures(begin)
     bucket = stack.resources.control_bucket
-    for row, arrived in current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day)):
+    for row in current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day)):
         if row.partition.date == str(day):
-            figures.add(row, arrived=arrived)
+            figures.add(row)
     costs = cost_figures(stack.ledger.costs.of_days(day, day))
     names = dict.fromkeys(row.execution for row in costs.job_runs if row.execution is not None)
     # A night has job runs on several days.

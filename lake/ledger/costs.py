@@ -177,11 +177,6 @@ class Costs(Rows):
         """Stop awaiting the bill of a job run; DynamoDB deletes the row in the next days. Idempotent."""
         self._table.update(Key(DUE_BILLS, job_run), assign={EXPIRY: int(now.timestamp())})
 
-    def day_sum(self, day: date) -> int:
-        """Recorded cost of a day (UTC) in millionths of a dollar, by a strongly consistent read."""
-        item = self._table.get(_sum_key(str(day))) or {}
-        return int(item.get("micro_dollars", 0))
-
     def day_sums(self, first: date, last: date) -> dict[str, int]:
         """Millionths of a dollar by day (UTC, as ``YYYY-MM-DD``) for the days from ``first`` to ``last``, inclusive."""
         found = self._table.query(_sum_key("").pk, after=str(first), before=str(last))

@@ -26,13 +26,12 @@ from router.services import Services, read_document, write_document
 from router.settle.published import PublishedManifests, read_unreadable_files
 from router.settle.verdict import (
     ExecutionOutcome,
-    NightOutcome,
     Tally,
     Verdict,
     format_notification,
     format_quarantine,
     judge_execution,
-    read_night_outcome,
+    minutes_late,
     should_notify,
 )
 from router.telemetry import Metric, count, logger
@@ -73,10 +72,11 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     recorded = services.ledger.executions.get(execution) or {}
     if recorded.get("verdict", {}).get("settled_at", "") > iso_utc(tally.now):
         raise TransientError(f"a later settle has recorded a verdict on execution {execution} meanwhile: settle again")
-    night = read_night_outcome(recorded, services.clock())
-    answer = _record(services, execution, tally, verdict, night)
+    plan = recorded.get("plan", {})
+    late_minutes = minutes_late(plan, services.clock())
+    answer = _record(services, execution, tally, verdict, plan, late_minutes)
     # Also for OPEN, because an execution can end with it after its last round.
-    _write_pages(services, execution, summary, recorded.get("plan"), defect or figures, verdict, night)
+    _write_pages(services, execution, summary, plan, defect or figures, verdict, late_minutes)
     return answer
 
 
@@ -84,7 +84,9 @@ handler = lambda_handler(settle)
 """``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, its URI."""
 
 
-def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
+def _record(
+    services: Services, execution: str, tally: Tally, verdict: Verdict, plan: Mapping[str, Any], late_minutes: int
+) -> dict[str, Any]:
     unreadable = read_unreadable_files(services, tally.unreadable)
     # The start time: of two concurrent settles, the one that read the rows later decides.
     settled_at = iso_utc(tally.now)
@@ -92,7 +94,7 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
         **_format_verdict(verdict),
         "execution": execution,
         "settledAt": settled_at,
-        "night": asdict(night),
+        "lateMinutes": late_minutes,
         "rejectsByReason": dict(sorted(tally.rejects.items())),
         "datasets": tally.datasets_to_json(),
         "unreadableFiles": [asdict(item) for item in unreadable],
@@ -115,12 +117,12 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
     # While work goes on, most of a dataset's lines can be in it. An execution that ends OPEN is reported by its text.
     is_open = verdict.outcome == ExecutionOutcome.OPEN
     count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, 0 if is_open else verdict.datasets_above_share)
-    notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or night.late_minutes > 0
+    notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or late_minutes > 0
     stage = services.settings.stage
     details = format_quarantine(tally.rejects, unreadable)
-    if night.late_minutes:
-        late = f"It ended {format_count(night.late_minutes, 'minute')} after its deadline {night.deadline}"
-        details.insert(0, f"{late}; the planned end was {night.planned_end}.")
+    if late_minutes:
+        late = f"It ended {format_count(late_minutes, 'minute')} after its deadline {plan['deadline']}"
+        details.insert(0, f"{late}; the planned end was {plan['ends_at']}.")
     text = format_notification(execution, verdict, details, stage=stage)
     text += f"\n\nReport: hybrid-router report --execution {execution} --stage {stage}"
     return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}
@@ -136,10 +138,10 @@ def _write_pages(
     services: Services,
     execution: str,
     summary: Mapping[str, Any],
-    plan: Mapping[str, Any] | None,
+    plan: Mapping[str, Any],
     figures: ManifestFigures | Exception,
     verdict: Verdict,
-    night: NightOutcome,
+    late_minutes: int,
 ) -> None:
     """Add the execution to the list of the last days; write the page about them and the page about the execution.
 
@@ -163,7 +165,7 @@ def _write_pages(
             rejects=verdict.rejects,
             failed_files=verdict.failed_files,
             not_done=verdict.failed + verdict.open,
-            late_minutes=night.late_minutes,
+            late_minutes=late_minutes,
             waits=measured_waits(rows),
         )
         ledger.executions.record_settled(execution, item.planned_at, asdict(item), now)

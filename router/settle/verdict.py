@@ -221,23 +221,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS]}..."
 
 
-@dataclass(frozen=True, slots=True)
-class NightOutcome:
-    """An execution compared with its plan."""
-
-    planned_end: str | None
-    """ISO 8601, UTC; None if no plan was recorded, so that there is no deadline."""
-    deadline: str | None
-    late_minutes: int
-    """Whole minutes by which it ended after the deadline; 0 if it did not."""
-
-
-def read_night_outcome(row: Mapping[str, Any], ended: datetime) -> NightOutcome:
-    """The outcome of an execution, given by its row; ``ended`` is aware."""
-    plan = row.get("plan", {})
-    deadline = plan.get("deadline")
-    late = ended - datetime.fromisoformat(deadline) if deadline else timedelta()
-    return NightOutcome(plan.get("ends_at"), deadline, max(late // timedelta(minutes=1), 0))
+def minutes_late(plan: Mapping[str, Any], ended: datetime) -> int:
+    """Whole minutes by which an execution ended (aware) after the deadline of its plan; 0 without a deadline."""
+    late = ended - datetime.fromisoformat(plan["deadline"]) if "deadline" in plan else timedelta()
+    return max(late // timedelta(minutes=1), 0)
 
 
 MAX_LISTED_FILES = 10

@@ -157,8 +157,8 @@ LATE_BILLS = timedelta(hours=6)
 def _measure_costs(repair: Repair) -> None:
     """Measure the costs of today, or those of yesterday while its last bills may arrive, if they are higher."""
     now = repair.services.clock()
-    days = {now.date(), (now - LATE_BILLS).date()}
-    count(Metric.DAY_DOLLARS, max(map(repair.services.ledger.costs.day_sum, days)) / MICRO)
+    sums = repair.services.ledger.costs.day_sums((now - LATE_BILLS).date(), now.date())
+    count(Metric.DAY_DOLLARS, max(sums.values(), default=0) / MICRO)
 
 
 MAX_BILL_WAIT = timedelta(days=1)

@@ -122,7 +122,6 @@ def test_a_night_for_which_flex_has_no_capacity_is_done_before_its_deadline(scen
     # And the verdict reports that it ended in time
     bucket, _, key = json.loads(execution["output"])["verdictUri"].removeprefix("s3://").partition("/")
     document = scenario.deployment.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-    night = json.loads(document)["night"]
-    assert night["late_minutes"] == 0
+    assert json.loads(document)["lateMinutes"] == 0
     on_emr = str(row.owner).startswith(Engine.EMR_SERVERLESS)
     assert row.owner == owner_of(scenario, Engine.EMR_SERVERLESS if on_emr else Engine.GLUE)

@@ -246,7 +246,7 @@ def test_one_change_is_found_with_its_place(shared_hour: VerifiedHour, kind: str
 def edit_row(hour: VerifiedHour, place: str, name: str, value: str | int) -> None:
     boto3.resource("dynamodb").Table(hour.world.services.resources.ledger_table).update_item(
         Key={"pk": f"manifest#{hour.manifest}", "sk": "manifest"},
-        UpdateExpression=f"SET published.{place}.#name = :value",
+        UpdateExpression=f"SET {place}#name = :value",
         ExpressionAttributeNames={"#name": name},
         ExpressionAttributeValues={":value": value},
     )
@@ -254,11 +254,12 @@ def edit_row(hour: VerifiedHour, place: str, name: str, value: str | int) -> Non
 
 def test_counts_of_the_ledger_that_differ_from_the_documents_are_found(hour: VerifiedHour) -> None:
     # Given a row whose counts a person has edited
-    edit_row(hour, "totals", "rows", 53)
+    edit_row(hour, "published.totals.", "rows", 53)
+    edit_row(hour, "", "bytes", 7)
     # When, Then
     (difference,) = hour.verify().differences
-    assert "= (5, 1, 53, " in difference.problem
-    assert ", its documents (5, 1, 52, " in difference.problem
+    assert "= (5, 7, 1, 53, " in difference.problem
+    assert f", its documents (5, {sum(map(len, BODIES.values()))}, 1, 52, " in difference.problem
 
 
 OTHER_COUNT = "differs from the commit document in its number of rows or records"
@@ -286,8 +287,8 @@ def test_counts_that_the_ledger_confirms_are_compared_with_files_and_objects(
         body = json.dumps(document).encode()
         s3.put_object(Bucket=control, Key=key, Body=body)
         if key == row.published.document.key:
-            edit_row(hour, "document", "sha256", hashlib.sha256(body).hexdigest())
-    edit_row(hour, "totals", "rows", rows)
+            edit_row(hour, "published.document.", "sha256", hashlib.sha256(body).hexdigest())
+    edit_row(hour, "published.totals.", "rows", rows)
     # When, Then
     assert problem in [difference.problem for difference in hour.verify().differences]
 

@@ -47,14 +47,6 @@ def test_no_file_is_lost_when_intervals_are_joined(files: list[tuple[int, int, i
     assert not files or backlog.points()[-1].files == 0
 
 
-def test_the_backlog_is_what_came_and_has_not_gone() -> None:
-    backlog = BacklogOverTime()
-    backlog.add(10, 2, 200)
-    backlog.add(12, -1, -100)
-    assert backlog.points() == [(10, 0, 0), (11, 2, 200), (13, 1, 100)]
-    assert BacklogOverTime().points() == []
-
-
 def test_manifests_are_counted_by_lane_dataset_and_reason() -> None:
     # Given
     figures = ManifestFigures(MORNING)
@@ -100,17 +92,16 @@ def test_what_is_published_counts_until_the_next_generation_is_done(state: State
 
 def test_latency_and_backlog_match_the_files() -> None:
     figures = ManifestFigures(MORNING)
-    figures.add(row(seconds=60), arrived={MORNING.timestamp(): 9, MORNING.timestamp() + 30: 1})
+    figures.add(row(seconds=60))
+    figures.add(row("later", seconds=30, made=MORNING + timedelta(seconds=30)))
     figures.add(row("waits", state=State.QUEUED))
     lane = figures.lanes[Lane.BATCH]
     latency = lane.latency.total()
     assert latency is not None
-    assert (latency.files, latency.p50, latency.p99) == (10, 60, 60)
-    assert [(start - MORNING.timestamp(), found.longest) for start, found in lane.latency.points()] == [
-        (0, 60),
-        (30, 30),
-    ]
-    assert lane.backlog.points()[-1][1:] == (10, 1000)
+    assert (latency.files, latency.p50, latency.p99) == (20, 30, 60)
+    points = [(start - MORNING.timestamp(), found.longest) for start, found in lane.latency.points()]
+    assert points == [(0, 60), (30, 30)]
+    assert lane.backlog.points()[-1] == (MORNING.timestamp() + 61, 10, 1000)
 
 
 def test_what_is_old_or_converted_again_is_in_no_chart() -> None:

@@ -16,7 +16,7 @@ from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
 from report.days import DAYS, MAX_LISTED, SettledExecution, last_days, render_index
-from report.executions import MAX_EXECUTIONS, deadline_kept
+from report.executions import deadline_kept
 from report.figures import cost_figures
 from report.html import MAX_ROWS, large, number, table
 from report.sections import render_page
@@ -174,12 +174,6 @@ def test_an_execution_that_failed_has_not_met_its_deadline_and_gives_its_reason(
     assert ">met<" not in page
 
 
-def test_many_executions_are_counted() -> None:
-    page = render_page(report_of(executions=(NIGHT,) * (MAX_EXECUTIONS + 3)))
-    assert page.count('<details class="execution"') == MAX_EXECUTIONS
-    assert "3 more executions are not shown" in page
-
-
 def test_rows_above_the_limit_are_counted() -> None:
     text = table([{"n": number(value)} for value in range(MAX_ROWS + 7)])
     assert text.count("<tr>") == MAX_ROWS + 1
@@ -201,13 +195,6 @@ def test_rows_above_the_limit_are_counted() -> None:
 )
 def test_numbers_are_readable(shown: str, expected: str) -> None:
     assert shown == expected
-
-
-def test_a_job_run_has_its_end_and_the_reason() -> None:
-    lost = cost_row(state="FAILED", reason="<b>killed</b>\nby signal 9")
-    cells = Reader(render_page(report_of(row(), costs=(lost,)))).of("td")
-    assert "FAILED" in cells
-    assert "<b>killed</b>\\nby signal 9" in cells
 
 
 NOW = datetime(2026, 11, 25, 6, tzinfo=UTC)

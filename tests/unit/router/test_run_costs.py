@@ -74,7 +74,8 @@ def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deplo
     assert (share.dataset, share.micro_dollars, share.manifests) == ("orders", 406_000, 2)
     assert (share.files, share.bytes) == (2, first.bytes + second.bytes)
     assert share.task_milliseconds == 2
-    assert deployment.ledger.costs.day_sum(date(2026, 11, 20)) == 406_000
+    day = date(2026, 11, 20)
+    assert deployment.ledger.costs.day_sums(day, day) == {str(day): 406_000}
     # And no report says that the cost is pending
     assert due(deployment) == []
 

@@ -171,16 +171,6 @@ def row(deployment: Deployment) -> ManifestRow:
     return row
 
 
-def test_objects_as_the_ledger_has_them_are_not_a_finding(deployment: Deployment, row: ManifestRow) -> None:
-    # Given: an object of another manifest's generation under the same partition
-    prefix = deployment.keys("lake")[0].rsplit("-", 1)[0]
-    deployment.raw_s3.put_object(Bucket="lake", Key=f"{prefix}-99999.parquet", Body=b"not of this commit")
-    # Then
-    result = settled(deployment)
-    assert (result["verdict"], result["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
-    assert document(deployment, VERDICT)["damaged"] == []
-
-
 @pytest.mark.parametrize(
     ("bucket", "change", "problem"),
     [

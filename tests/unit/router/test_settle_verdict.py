@@ -27,7 +27,7 @@ from router.settle.verdict import (
     format_notification,
     format_quarantine,
     judge_execution,
-    read_night_outcome,
+    minutes_late,
     should_notify,
 )
 from tests.unit.lake.world import DOCUMENT, LEASE, MORNING
@@ -236,21 +236,14 @@ def test_each_finding_has_its_next_step(
     assert [step for step in not_named if step in text] == []
 
 
-PLAN = {"deadline": MORNING.isoformat(), "ends_at": (MORNING - timedelta(hours=1)).isoformat()}
+DEADLINE = {"deadline": MORNING.isoformat()}
 
 
 @pytest.mark.parametrize(
-    ("row", "minutes", "late"),
-    [
-        ({}, 5, 0),
-        ({"plan": {"runs": 1}}, 5, 0),
-        ({"plan": PLAN}, -1, 0),
-        ({"plan": PLAN}, 0.9, 0),
-        ({"plan": PLAN}, 34, 34),
-    ],
+    ("plan", "minutes", "late"), [({"runs": 1}, 5, 0), (DEADLINE, -1, 0), (DEADLINE, 0.9, 0), (DEADLINE, 34, 34)]
 )
-def test_an_end_after_the_deadline_is_late(row: dict[str, Any], minutes: float, late: int) -> None:
-    assert read_night_outcome(row, MORNING + timedelta(minutes=minutes)).late_minutes == late
+def test_an_end_after_the_deadline_is_late(plan: dict[str, Any], minutes: float, late: int) -> None:
+    assert minutes_late(plan, MORNING + timedelta(minutes=minutes)) == late
 
 
 def test_settle_notifies_of_a_late_end(deployment: Deployment) -> None:
@@ -268,7 +261,7 @@ def test_settle_notifies_of_a_late_end(deployment: Deployment) -> None:
         "- See its datasets, what failed and why, and the logs: hybrid-router night overnight --stage test"
     ]
     # And the document has it for programs
-    assert document(deployment, answer["verdictUri"])["night"]["late_minutes"] == 30
+    assert document(deployment, answer["verdictUri"])["lateMinutes"] == 30
 
 
 KEY = "plans/overnight/report.html"

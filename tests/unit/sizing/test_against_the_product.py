@@ -1,4 +1,4 @@
-"""The control plane and the simulator agree exactly on lanes, manifests, bytes, runs and the price of seconds."""
+"""The control plane and the simulator agree exactly on lanes, manifests, bytes and runs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from lake.engines import ENGINES, Engine
-from lake.engines.description import ARM, DPUS, MEMORY_GIB, MICRO, WORKERS, X86, Bill
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
-from lake.settings import Settings, parse_settings
+from lake.settings import Settings
 from lake.speed import Speeds
-from router.estimate.night import RunWork, billed_seconds, offers
 from router.plan.handler import plan
 from router.plan.night import PlannedNight
 from router.route.handler import route
@@ -23,7 +20,7 @@ from sizing.arrivals import FileGroup
 from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
 from sizing.options import night_start
 from sizing.routing import Router, divide_events
-from tests.unit.router.conftest import SETTINGS, Deployment
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.planning import document
 
@@ -44,13 +41,6 @@ LIMITS: dict[str, dict[str, Any]] = {
     "stream": {"manifest_bytes": 50_000_000},
     "batch": {"manifest_bytes": 10_000_000_000, "run_bytes": 100_000_000, "engines": ["glue"]},
 }
-EMR = Engine.EMR_SERVERLESS
-METERED: dict[Engine, dict[str, dict[str, Any]]] = {
-    Engine.GLUE: {"dpu_milliseconds": DPUS},
-    Engine.GLUE_FLEX: {"dpu_milliseconds": DPUS},
-    Engine.EMR_SERVERLESS: {"vcpu_milliseconds": WORKERS, "gb_milliseconds": MEMORY_GIB},
-}
-"""What each engine bills, by worker type."""
 
 
 @pytest.fixture
@@ -127,25 +117,3 @@ def test_the_plan_has_the_same_manifests_and_runs(deployment: Deployment) -> Non
     assert (answer["engine"], answer["workers"]) == (night.night.engine, night.night.workers)
     assert answer["maxConcurrency"] == night.night.concurrency
     assert answer["forecast"]["dollars"] == pytest.approx(night.forecast.dollars, abs=0.01)
-
-
-@pytest.mark.parametrize(("engine", "architecture"), [*((engine, X86) for engine in METERED), (EMR, ARM)])
-def test_billed_seconds_cost_the_same(engine: Engine, architecture: str) -> None:
-    # Given a night of this engine, and the bill of each of its runs for the seconds that the simulator bills
-    batch = {**LIMITS["batch"], "engines": [engine.value]}
-    of = parse_settings({**SETTINGS, **LIMITS, "batch": batch, "emr": {"architecture": architecture}})
-    night = simulated_night(of)
-    (offer,) = (offer for offer in offers(of) if offer.engine == engine)
-    worker, workers = of.batch.worker_type, night.night.workers
-    speeds, billed = Speeds({}, of), 0
-    for run in night.runs:
-        seconds = billed_seconds(RunWork(run.seconds, max(map(speeds.longest_seconds, run.manifests))), workers, offer)
-        milliseconds = {
-            name: round(1000 * seconds * workers * units[worker]) for name, units in METERED[engine].items()
-        }
-        start = datetime(2026, 11, 20, tzinfo=UTC)
-        bill = Bill("jr", None, engine, start, start + timedelta(seconds=seconds), round(seconds), **milliseconds)
-        billed += bill.micro_dollars(ENGINES[engine].prices(of))
-    # Then
-    assert night.forecast.dollars == pytest.approx(billed / MICRO, abs=0.0051)
-    assert night.forecast.dollars > 0

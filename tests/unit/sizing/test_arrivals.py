@@ -95,7 +95,6 @@ def test_a_curve_without_an_hour_that_exists_is_refused() -> None:
     [
         ({"datasets": 2}, {"datasets": [{"name": "orders"}]}, r"the settings allow 1; add \[\[datasets]]"),
         ({"datasets": 4}, {"max_datasets": 3}, "allow 3; raise max_datasets"),
-        ({"urgent_share": 0.1}, {"urgent": {"keys": []}}, "set urgent.keys"),
         ({}, {"urgent": {"keys": ["*"]}}, "pass settings whose rules do"),
     ],
 )

@@ -120,14 +120,6 @@ def test_workers_leave_a_minute_after_their_work() -> None:
     assert one.dollars / DPU_SECOND - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
 
 
-def test_several_streaming_jobs_are_one_with_all_their_executors() -> None:
-    several, one = (
-        converted(lane(jobs=jobs, max_workers=workers), manifest(600.0, seconds=4000, tasks=400))
-        for jobs, workers in ((3, 4), (1, 10))
-    )
-    assert several.latencies.percentile(1) == pytest.approx(one.latencies.percentile(1), rel=0.05)
-
-
 def test_a_quiet_stream_is_billed_for_its_smallest_run_all_day() -> None:
     found, alone = converted(lane()), converted(lane(None))
     assert found.run_seconds == 86_400
@@ -146,15 +138,6 @@ def test_work_in_progress_at_the_end_of_the_window_is_finished_and_the_run_then_
     found = converted(lane((0.0, 605.0), idle_minutes=15), manifest(600.0))
     # Then the run ends with it
     assert found.dollars == pytest.approx(MIN_WORKERS * (600 + PEAK) * DPU_SECOND)
-
-
-def test_the_backlog_is_what_is_queued_and_not_yet_published() -> None:
-    found = lane()
-    found.add(manifest(600.0, size=7))
-    found.advance(600.0)
-    assert found.backlog_bytes == 7
-    found.advance(700.0)
-    assert found.backlog_bytes == 0
 
 
 def urgent(queued: float, files: int = 1) -> SimulatedManifest:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
 from verify.elements import Line
-from verify.rows import BUCKETS, Pairs, RowMultiset, locate, read_batches, read_pairs, rescued_pairs, row_digest
+from verify.rows import BUCKETS, Pairs, locate, read_batches, read_pairs, rescued_pairs, row_digest
 
 
 def test_members_of_the_rescued_column_are_columns_again() -> None:
@@ -31,18 +31,6 @@ def test_members_of_the_rescued_column_are_columns_again() -> None:
 )
 def test_equal_digests_are_equal_rows(left: list[tuple[str, str]], right: list[tuple[str, str]]) -> None:
     assert (row_digest(left) == row_digest(right)) == (left == right)
-
-
-def test_a_multiset_ignores_the_order_and_counts_doubles() -> None:
-    digests = [row_digest([("a", str(number))]) for number in range(100)]
-    first, second = RowMultiset(), RowMultiset()
-    for digest in digests:
-        first.add(digest)
-    for digest in reversed(digests):
-        second.add(digest)
-    assert first.differing_buckets(second) == []
-    second.add(digests[7])
-    assert len(first.differing_buckets(second)) == 1
 
 
 @pytest.mark.parametrize(("columns", "rows", "size"), [(1, 150, 1 << 20), (512, 1200, 250)])
