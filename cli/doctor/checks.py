@@ -64,15 +64,17 @@ def _finding(name: str, look: Callable[[], object]) -> Finding:
 
 
 def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
-    """Check Python, Java, Node and the wheels; ``settings``: the stage's, or None if they cannot be read."""
+    """Check Python, Java, Node, uv and the wheels; ``settings``: the stage's, or None if they cannot be read."""
     yield Finding("python", Readiness.OK, ".".join(map(str, sys.version_info[:3])))
     yield _finding("java", check_java)
     yield _finding("node", _check_node)
     if not (checkout / "uv.lock").is_file() or find_spec("packaging") is None:
-        yield Finding("wheels", Readiness.SKIPPED, "needed in a checkout after 'make setup' only")
+        for name in ("uv", "wheels"):
+            yield Finding(name, Readiness.SKIPPED, "needed in a checkout after 'make setup' only")
         return
     from infra.wheels import JobRuntime, check_wheels
 
+    yield _finding("uv", partial(_check_uv, checkout))
     yield _finding("wheels", partial(check_wheels, checkout, JobRuntime.glue()))
     if settings is not None and settings.uses_emr:
         yield _finding("emr libraries", partial(check_wheels, checkout, JobRuntime.emr(settings.emr.architecture)))
@@ -98,6 +100,13 @@ def _check_node() -> int:
         found = "missing" if major is None else f"{major} is too old"
         raise TerminalError(f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
     return major
+
+
+def _check_uv(checkout: Path) -> str:
+    answers = (_answer([program, "--version"]) for program in (f"{checkout}/.cache/uv/bin/uv", "uv"))
+    if version := next(filter(None, answers), None):
+        return version.strip()
+    raise TerminalError("missing: run 'make setup', which installs it for this checkout")
 
 
 def _major(command: list[str], pattern: str) -> int | None:

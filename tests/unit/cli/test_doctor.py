@@ -187,6 +187,7 @@ def test_the_programs_that_a_machine_lacks_are_named(tmp_path: Path, monkeypatch
     assert {item.state for item in found.values()} == {Readiness.TO_DO}
     assert "java is not Java 17" in found["java"].text
     assert found["node"].text.startswith("20 is too old")
+    assert found["uv"].text.startswith("missing: run 'make setup'")
     assert "run `make wheels`" in found["wheels"].text
 
 
@@ -194,7 +195,11 @@ def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.M
     java = {"java -version": 'openjdk version "21.0.1"', "java --list-modules": "jdk.incubator.vector@21"}
     answers(monkeypatch, {**java, "node --version": "v22.1.0"})
     found = {item.name: item.state for item in examine_machine(tmp_path, SETTINGS)}
-    assert found == {**dict.fromkeys(("python", "java", "node"), Readiness.OK), "wheels": Readiness.SKIPPED}
+    assert found == {
+        **dict.fromkeys(("python", "java", "node"), Readiness.OK),
+        "uv": Readiness.SKIPPED,
+        "wheels": Readiness.SKIPPED,
+    }
 
 
 def test_a_settings_file_of_another_stage_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def test_the_doctor_checks_what_exists(command: Command) -> None:
     answer = command("doctor", "--json", AWS_DEFAULT_REGION="eu-central-1")
     assert (answer.returncode, answer.stderr) == (ExitCode.NOT_REACHABLE, "")
     found = {item["name"]: item["state"] for item in json.loads(answer.stdout)["findings"]}
-    assert (found["python"], found["wheels"]) == ("ok", "skipped")
+    assert (found["python"], found["uv"], found["wheels"]) == ("ok", "skipped", "skipped")
     assert (found["credentials"], found["region"], found["stack"]) == ("not reachable", "ok", "skipped")
     assert command("settings", "explain", "stage").returncode == ExitCode.OK
     assert command("local", "ls").returncode == ExitCode.OK
