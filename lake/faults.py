@@ -5,11 +5,10 @@ The text is used in two places: it names the ARN of a KMS key, and the whole tex
 
 import errno
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final
 
-import boto3
 from botocore.exceptions import (
     ClientError,
     CredentialRetrievalError,
@@ -182,23 +181,6 @@ def can_pass(error: BaseException) -> bool:
     if (error.operation_name, error_code(error)) == HEAD_REFUSED:
         return False
     return error_code(error) not in RESOURCE_CODES and not is_denial(error)
-
-
-def refuse_proxies(session: boto3.Session) -> boto3.Session:
-    """The session, whose clients of S3 and DynamoDB raise ``HTTPClientError`` for an answer that a proxy has made.
-
-    Otherwise a proxy's page is a document that was put, an object that is gone, or a refusal by AWS.
-    """
-
-    def refuse(response_dict: Mapping[str, Any], **_: object) -> None:
-        of_aws = {"x-amz-request-id", "x-amzn-requestid"} & {name.lower() for name in response_dict["headers"]}
-        # botocore repeats server errors.
-        if not of_aws and response_dict["status_code"] < SERVER_ERROR:
-            raise HTTPClientError(error="a proxy has answered instead of AWS")
-
-    for service in ("s3", "dynamodb"):
-        session.events.register(f"before-parse.{service}", refuse)
-    return session
 
 
 def refused_key(error: ClientError) -> str | None:

@@ -239,7 +239,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-length", str(len(answer)))
         self.send_header("content-type", "application/json")
-        self.send_header("x-amzn-requestid", "1")
         self.end_headers()
         self.wfile.write(answer)
 
