@@ -28,7 +28,7 @@ from lake.errors import (
     TerminalError,
     UnknownDatasetError,
 )
-from lake.faults import error_code
+from lake.faults import error_code, refuse_proxies
 from lake.ledger import Ledger
 from lake.ledger.datasets import DatasetRow
 from lake.resource_names import ResourceNames
@@ -98,6 +98,7 @@ class DeployedStack:
         ``outputs``: keys and values as CloudFormation returns them. ``session``: credentials and region of all clients.
         ``endpoint``: URL of the local cloud; None: AWS. ``config``: applies to all clients.
         """
+        refuse_proxies(session)
         client: Any = partial(session.client, endpoint_url=endpoint, config=config)
         stack_outputs = StackOutputs.from_outputs(outputs)
         dynamodb = session.resource("dynamodb", endpoint_url=endpoint, config=config)

@@ -5,10 +5,11 @@ The text is used in two places: it names the ARN of a KMS key, and the whole tex
 
 import errno
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
+import boto3
 from botocore.exceptions import (
     ClientError,
     CredentialRetrievalError,
@@ -181,6 +182,24 @@ def can_pass(error: BaseException) -> bool:
     if (error.operation_name, error_code(error)) == HEAD_REFUSED:
         return False
     return error_code(error) not in RESOURCE_CODES and not is_denial(error)
+
+
+def refuse_proxies(session: boto3.Session) -> boto3.Session:
+    """The session, whose clients of S3 and DynamoDB raise ``HTTPClientError`` for a page that a proxy has sent.
+
+    Otherwise a proxy's page is a document that was put, an object that is gone, or a refusal by AWS.
+    """
+
+    def refuse(response_dict: Mapping[str, Any], **_: object) -> None:
+        headers = response_dict["headers"]
+        page = headers.get("content-type", "").startswith("text/html")
+        # An object can be a page, and has a request id. botocore repeats server errors.
+        if page and "x-amz-request-id" not in headers and response_dict["status_code"] < SERVER_ERROR:
+            raise HTTPClientError(error="a proxy has answered instead of AWS")
+
+    for service in ("s3", "dynamodb"):
+        session.events.register(f"before-parse.{service}", refuse)
+    return session
 
 
 def refused_key(error: ClientError) -> str | None:

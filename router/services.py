@@ -20,6 +20,7 @@ from lake.documents import encode_document, get_document, parse_document, put_do
 from lake.engines import services_of
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.faults import refuse_proxies
 from lake.ledger import Ledger
 from lake.ledger.table import batches_of
 from lake.resource_names import ARRIVALS_QUEUE, OPTIMIZER_ROLE, ResourceNames
@@ -152,7 +153,7 @@ def new_session() -> boto3.Session:
             response["body"] = rest.encode()
 
     core.register(EVENT, take_objects)
-    return boto3.Session(botocore_session=core)
+    return refuse_proxies(boto3.Session(botocore_session=core))
 
 
 def _object(key: str, changed: str, etag: str, size: str) -> dict[str, Any]:

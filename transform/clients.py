@@ -22,6 +22,7 @@ from obstore.store import S3Store
 from lake.aws_types import Buffer, DynamoDBClient, S3Client
 from lake.commit import PendingObject
 from lake.engines import ENGINES
+from lake.faults import refuse_proxies
 from lake.manifest import ObjectVersion
 
 MAX_CONNECTIONS = 128
@@ -59,7 +60,7 @@ def session(region: str) -> boto3.Session:
     """
     for name, value in METADATA_SERVICE.items():
         os.environ.setdefault(name, value)
-    return boto3.Session(region_name=region)
+    return refuse_proxies(boto3.Session(region_name=region))
 
 
 def s3_client(region: str) -> S3Client:

@@ -5,12 +5,15 @@ import io
 import ssl
 from typing import Any
 
+import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import (
     ClientError,
     EndpointConnectionError,
     FlexibleChecksumError,
+    HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
     ParamValidationError,
@@ -21,7 +24,7 @@ from botocore.response import StreamingBody
 from pyarrow.lib import ArrowMemoryError
 from urllib3 import HTTPResponse
 
-from lake.faults import Fault, can_pass, judge
+from lake.faults import Fault, can_pass, judge, refuse_proxies
 
 OWN_KEY, OTHER_KEY = (f"arn:aws:kms:eu-central-1:111122223333:key/{name}" for name in ("1234abcd", "mrk-5678"))
 
@@ -114,6 +117,20 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
 )
 def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> None:
     assert judge(error) == fault
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_an_answer_of_a_proxy_is_a_network_error(status: int) -> None:
+    # Given a client of S3, and a proxy that answers instead
+    session = boto3.Session("key", "secret", region_name="eu-central-1")
+    refuse_proxies(session)
+    s3: Any = session.client("s3")
+    body: Any = HTTPResponse(io.BytesIO(b"<html>Log in</html>"), preload_content=False)
+    page = AWSResponse("https://s3", status, {"content-type": "text/html"}, body)
+    s3.meta.events.register("before-send", lambda **_: page)
+    # When / Then
+    with pytest.raises(HTTPClientError, match="a proxy has answered"):
+        s3.head_object(Bucket="lake", Key="a")
 
 
 @pytest.mark.parametrize(
