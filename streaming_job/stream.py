@@ -32,7 +32,7 @@ from streaming_job.micro_batch import (
     read_pointers,
     size_of,
 )
-from transform.outcome import ALARM, ConversionOutcome
+from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
 from transform.task_model import ConversionContext
 
@@ -54,6 +54,9 @@ MAX_RECENT = 16
 
 MAX_SILENCE = timedelta(minutes=10)
 """Maximum time without the ledger: the run can convert nothing, and prevents the start of another run that could."""
+
+HELD_WAIT = timedelta(seconds=30)
+"""Time for which a manifest that another run holds is not read again: the oldest ones would keep all others waiting."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +87,8 @@ class InboxStream:
         """Set if the thread of the run has something to do before the next heartbeat is due."""
         self._left: set[str] = set()
         """Keys of pointers that could not be deleted, which this run does not read again."""
+        self._held: dict[str, datetime] = {}
+        """Manifests that another run held, with the time."""
         self._stopping = False
         """Whether to begin no other portion."""
         self._open: list[OpenConversion] = []
@@ -231,10 +236,13 @@ class InboxStream:
         return len(sizes) <= PORTIONS or (fits and len(sizes) <= self._max_open)
 
     def _find_pointers(self, *, urgent: bool) -> dict[str, list[str]]:
-        """Keys of pointers to manifests that are not being converted, by manifest."""
+        """Keys of pointers to manifests that neither this run nor, a while ago, another one was converting."""
         with self._changed:
+            now = self._context.clock()
+            self._held = {name: at for name, at in self._held.items() if abs(now - at) < HELD_WAIT}
             # An urgent pointer can name a manifest that waits for its turn in a micro-batch.
             busy = {name for item in self._open if item.urgent or not urgent for name in item.pointers}
+            busy.update(self._held)
         limit = MAX_URGENT_POINTERS if urgent else MAX_POINTERS_PER_TRIGGER
         return find_pointers(self._context.services, busy, self._left, urgent=urgent, limit=limit)
 
@@ -247,6 +255,9 @@ class InboxStream:
             outcomes = convert_portion(context, manifests, self._recent)
             self._record_work(outcomes)
             raise_unanswered(outcomes)
+            held = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
+            with self._changed:
+                self._held |= dict.fromkeys(held, self._context.clock())
             read = read_pointers(begun.pointers, outcomes)
             self._left.update(delete_pointers(context, read))
         except BaseException as error:
@@ -255,7 +266,7 @@ class InboxStream:
             with self._changed:
                 self._open = [item for item in self._open if item is not begun]
                 self._changed.notify_all()
-            # There is room for other urgent manifests; the next look is early enough for those that are held.
+            # There is room for other urgent manifests; later looks are early enough for those that are held.
             if begun.urgent and read:
                 self._wake.set()
 

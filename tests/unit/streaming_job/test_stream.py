@@ -393,6 +393,23 @@ def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane
     assert lane.pointers() == [SLOW]
 
 
+def test_held_manifests_keep_no_others_waiting(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a micro-batch of manifests that an earlier run still holds
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
+    lane.held = True
+    lane.batch(SLOW)
+    # When, Then the next one takes the next pointer
+    lane.held = False
+    lane.batch(FAST)
+    assert lane.begun == [SLOW, FAST]
+    # And the held ones are read again after a while
+    lane.world.wait(stream.HELD_WAIT)
+    lane.batch()
+    assert lane.begun == [SLOW, FAST, SLOW]
+    assert lane.pointers() == []
+
+
 def test_a_job_keeps_the_row_of_its_own_shard(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Mock()
     monkeypatch.setattr(main, "InboxStream", stream)
