@@ -53,7 +53,8 @@ MAX_RECENT = 16
 """Number of converted manifests that a run remembers."""
 
 MAX_SILENCE = timedelta(minutes=10)
-"""Maximum time without the ledger: the run can convert nothing, and prevents the start of another run that could."""
+"""Maximum time without the ledger or the inbox: the run can convert nothing, and prevents the start of another run that
+could."""
 
 HELD_WAIT = timedelta(seconds=30)
 """Time for which a manifest that another run holds is not read again: the oldest ones would keep all others waiting."""
@@ -100,6 +101,8 @@ class InboxStream:
         self._look: Future[None] = Future()
         """The last look for urgent pointers. It has a thread of its own, because S3 can block it for minutes."""
         self._look.set_result(None)
+        self._silent_since: datetime | None = None
+        """Time of the first failure to read the inbox since it was read."""
         self._last_work = context.clock()
         self._recent: tuple[str, ...] = ()
         """Recently converted manifests: they show that the input is readable if the next manifest is denied."""
@@ -205,8 +208,13 @@ class InboxStream:
             pointers = self._find_pointers(urgent=urgent)
             sizes = input_sizes(self._context, list(pointers))
         except (BotoCoreError, ClientError) as error:
+            now = self._context.clock()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since > MAX_SILENCE:
+                raise
             log_passing_fault(self._context, error)
             return begun
+        self._silent_since = None
         for portion in cut(sizes, sizes.__getitem__, portion_limit(self._limit)):
             keys, size = {manifest: pointers[manifest] for manifest in portion}, size_of(sizes, portion)
             item = OpenConversion(self._context.clock(), keys, size, urgent)

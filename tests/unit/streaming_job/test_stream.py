@@ -20,7 +20,7 @@ from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
 from lake.speed import InputSize
 from router.stream.runs import MAX_HEARTBEAT_AGE
-from streaming_job import main, stream
+from streaming_job import inbox, main, stream
 from streaming_job.micro_batch import PORTIONS
 from streaming_job.stream import InboxStream, OpenConversion
 from tests.unit.lake.world import World
@@ -303,6 +303,29 @@ def test_a_micro_batch_whose_listing_gets_no_answer_is_empty(
     lane.batch()
     assert lane.begun == [FAST] * goes_on
     assert (lane.stream._error is None) == goes_on
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_inbox_that_no_longer_answers_ends_the_run(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    # Given an S3 that answers no listing for a while, and before it a portion that takes as long
+    lane.batch()
+    lane.world.wait(stream.MAX_SILENCE)
+    listing, refusal = inbox.list_objects, EndpointConnectionError(endpoint_url="https://s3")
+    for minutes in (0, stream.MAX_SILENCE / timedelta(minutes=1)):
+        monkeypatch.setattr(inbox, "list_objects", Mock(side_effect=refusal))
+        lane.world.wait(timedelta(minutes=minutes))
+        lane.stream.look_for_urgent()
+        assert lane.stream._error is None
+        if not ends:
+            monkeypatch.setattr(inbox, "list_objects", listing)
+            lane.batch()
+    # When it is not answered for longer, Then the run ends, because another one has another machine
+    monkeypatch.setattr(inbox, "list_objects", Mock(side_effect=refusal))
+    lane.world.wait(timedelta(seconds=1))
+    lane.batch()
+    assert (lane.stream._error is refusal) == ends
 
 
 def test_a_portion_waits_while_others_fill_the_cores(lane: SlowLane) -> None:
