@@ -181,7 +181,7 @@ class InboxStream:
         )
 
     def _run_micro_batch(self, _: DataFrame, number: int) -> None:
-        """Return after a while when all portions have begun, or when they have ended."""
+        """Return after a while when all portions have begun, or when they or, without any, earlier ones have ended."""
         with self._working:
             if self._ending:
                 return
@@ -190,9 +190,13 @@ class InboxStream:
             except BaseException as error:
                 self._end_with(error)
                 return
-            patience = PATIENCE_SHARE * self._context.services.settings.stream.latency_goal_seconds
+            settings = self._context.services.settings.stream
+            patience = PATIENCE_SHARE * settings.latency_goal_seconds
             with self._changed:
-                self._changed.wait_for(lambda: self._stopping or not {*begun}.intersection(self._open), patience)
+                # Short micro-batches would have Glue remove workers that convert earlier portions.
+                waited = {*begun} or {item for item in self._open if not item.urgent}
+                seconds = patience if begun else min(patience, settings.trigger_seconds)
+                self._changed.wait_for(lambda: self._stopping or not waited.intersection(self._open), seconds)
 
     def look_for_urgent(self) -> None:
         """Begin portions of new urgent manifests while there is room; begins none after a fault that can pass."""

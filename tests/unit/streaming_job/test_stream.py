@@ -13,14 +13,14 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
-from lake.layout import INBOX, manifest_of_pointer, pointer_key
+from lake.layout import INBOX, list_objects, manifest_of_pointer, pointer_key
 from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
 from lake.speed import InputSize
 from router.stream.runs import MAX_HEARTBEAT_AGE
-from streaming_job import inbox, main, stream
+from streaming_job import main, stream
 from streaming_job.micro_batch import PORTIONS
 from streaming_job.stream import InboxStream, OpenConversion
 from tests.unit.lake.world import World
@@ -312,17 +312,17 @@ def test_an_inbox_that_no_longer_answers_ends_the_run(
     # Given an S3 that answers no listing for a while, and before it a portion that takes as long
     lane.batch()
     lane.world.wait(stream.MAX_SILENCE)
-    listing, refusal = inbox.list_objects, EndpointConnectionError(endpoint_url="https://s3")
+    listing, refusal = list_objects, EndpointConnectionError(endpoint_url="https://s3")
     for minutes in (0, stream.MAX_SILENCE / timedelta(minutes=1)):
-        monkeypatch.setattr(inbox, "list_objects", Mock(side_effect=refusal))
+        monkeypatch.setattr("streaming_job.inbox.list_objects", Mock(side_effect=refusal))
         lane.world.wait(timedelta(minutes=minutes))
         lane.stream.look_for_urgent()
         assert lane.stream._error is None
         if not ends:
-            monkeypatch.setattr(inbox, "list_objects", listing)
+            monkeypatch.setattr("streaming_job.inbox.list_objects", listing)
             lane.batch()
     # When it is not answered for longer, Then the run ends, because another one has another machine
-    monkeypatch.setattr(inbox, "list_objects", Mock(side_effect=refusal))
+    monkeypatch.setattr("streaming_job.inbox.list_objects", Mock(side_effect=refusal))
     lane.world.wait(timedelta(seconds=1))
     lane.batch()
     assert (lane.stream._error is refusal) == ends
@@ -414,6 +414,25 @@ def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane
     assert lane.stream._error is None
     assert ended or lane.stream._may_end()
     assert lane.pointers() == [SLOW]
+
+
+def test_an_empty_micro_batch_lasts_while_a_portion_is_converted(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a slow file, for which its micro-batch no longer waits
+    lane.slow = {SLOW}
+    lane.batch(SLOW)
+    # When no pointer follows, Then Glue does not see short micro-batches, as in an idle run
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
+    batch = threading.Thread(target=lane.batch)
+    batch.start()
+    batch.join(0.3)
+    assert batch.is_alive()
+    lane.gate.set()
+    batch.join(PATIENCE_SECONDS)
+    assert not batch.is_alive()
+    # And in an idle run they are short
+    lane.batch()
 
 
 def test_held_manifests_keep_no_others_waiting(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
