@@ -32,7 +32,7 @@ from streaming_job.micro_batch import (
     read_pointers,
     size_of,
 )
-from transform.outcome import ALARM, ConversionOutcome
+from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
 from transform.task_model import ConversionContext
 
@@ -53,7 +53,11 @@ MAX_RECENT = 16
 """Number of converted manifests that a run remembers."""
 
 MAX_SILENCE = timedelta(minutes=10)
-"""Maximum time without the ledger: the run can convert nothing, and prevents the start of another run that could."""
+"""Maximum time without the ledger or the inbox: the run can convert nothing, and prevents the start of another run that
+could."""
+
+HELD_WAIT = timedelta(seconds=30)
+"""Time for which a manifest that another run holds is not read again: the oldest ones would keep all others waiting."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +88,8 @@ class InboxStream:
         """Set if the thread of the run has something to do before the next heartbeat is due."""
         self._left: set[str] = set()
         """Keys of pointers that could not be deleted, which this run does not read again."""
+        self._held: dict[str, datetime] = {}
+        """Manifests that another run held, with the time."""
         self._stopping = False
         """Whether to begin no other portion."""
         self._open: list[OpenConversion] = []
@@ -95,6 +101,8 @@ class InboxStream:
         self._look: Future[None] = Future()
         """The last look for urgent pointers. It has a thread of its own, because S3 can block it for minutes."""
         self._look.set_result(None)
+        self._silent_since: datetime | None = None
+        """Time of the first failure to read the inbox since it was read."""
         self._last_work = context.clock()
         self._recent: tuple[str, ...] = ()
         """Recently converted manifests: they show that the input is readable if the next manifest is denied."""
@@ -173,7 +181,7 @@ class InboxStream:
         )
 
     def _run_micro_batch(self, _: DataFrame, number: int) -> None:
-        """Return after a while when all portions have begun, or when they have ended."""
+        """Return after a while when all portions have begun, or when they or, without any, earlier ones have ended."""
         with self._working:
             if self._ending:
                 return
@@ -182,9 +190,13 @@ class InboxStream:
             except BaseException as error:
                 self._end_with(error)
                 return
-            patience = PATIENCE_SHARE * self._context.services.settings.stream.latency_goal_seconds
+            settings = self._context.services.settings.stream
+            patience = PATIENCE_SHARE * settings.latency_goal_seconds
             with self._changed:
-                self._changed.wait_for(lambda: self._stopping or not {*begun}.intersection(self._open), patience)
+                # Short micro-batches would have Glue remove workers that convert earlier portions.
+                waited = {*begun} or {item for item in self._open if not item.urgent}
+                seconds = patience if begun else min(patience, settings.trigger_seconds)
+                self._changed.wait_for(lambda: self._stopping or not waited.intersection(self._open), seconds)
 
     def look_for_urgent(self) -> None:
         """Begin portions of new urgent manifests while there is room; begins none after a fault that can pass."""
@@ -200,8 +212,13 @@ class InboxStream:
             pointers = self._find_pointers(urgent=urgent)
             sizes = input_sizes(self._context, list(pointers))
         except (BotoCoreError, ClientError) as error:
+            now = self._context.clock()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since > MAX_SILENCE:
+                raise
             log_passing_fault(self._context, error)
             return begun
+        self._silent_since = None
         for portion in cut(sizes, sizes.__getitem__, portion_limit(self._limit)):
             keys, size = {manifest: pointers[manifest] for manifest in portion}, size_of(sizes, portion)
             item = OpenConversion(self._context.clock(), keys, size, urgent)
@@ -231,10 +248,13 @@ class InboxStream:
         return len(sizes) <= PORTIONS or (fits and len(sizes) <= self._max_open)
 
     def _find_pointers(self, *, urgent: bool) -> dict[str, list[str]]:
-        """Keys of pointers to manifests that are not being converted, by manifest."""
+        """Keys of pointers to manifests that neither this run nor, a while ago, another one was converting."""
         with self._changed:
+            now = self._context.clock()
+            self._held = {name: at for name, at in self._held.items() if abs(now - at) < HELD_WAIT}
             # An urgent pointer can name a manifest that waits for its turn in a micro-batch.
             busy = {name for item in self._open if item.urgent or not urgent for name in item.pointers}
+            busy.update(self._held)
         limit = MAX_URGENT_POINTERS if urgent else MAX_POINTERS_PER_TRIGGER
         return find_pointers(self._context.services, busy, self._left, urgent=urgent, limit=limit)
 
@@ -247,6 +267,9 @@ class InboxStream:
             outcomes = convert_portion(context, manifests, self._recent)
             self._record_work(outcomes)
             raise_unanswered(outcomes)
+            held = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
+            with self._changed:
+                self._held |= dict.fromkeys(held, self._context.clock())
             read = read_pointers(begun.pointers, outcomes)
             self._left.update(delete_pointers(context, read))
         except BaseException as error:
@@ -255,7 +278,7 @@ class InboxStream:
             with self._changed:
                 self._open = [item for item in self._open if item is not begun]
                 self._changed.notify_all()
-            # There is room for other urgent manifests; the next look is early enough for those that are held.
+            # There is room for other urgent manifests; later looks are early enough for those that are held.
             if begun.urgent and read:
                 self._wake.set()
 

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
-from lake.layout import INBOX, manifest_of_pointer, pointer_key
+from lake.layout import INBOX, list_objects, manifest_of_pointer, pointer_key
 from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
@@ -305,6 +305,29 @@ def test_a_micro_batch_whose_listing_gets_no_answer_is_empty(
     assert (lane.stream._error is None) == goes_on
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_inbox_that_no_longer_answers_ends_the_run(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    # Given an S3 that answers no listing for a while, and before it a portion that takes as long
+    lane.batch()
+    lane.world.wait(stream.MAX_SILENCE)
+    listing, refusal = list_objects, EndpointConnectionError(endpoint_url="https://s3")
+    for minutes in (0, stream.MAX_SILENCE / timedelta(minutes=1)):
+        monkeypatch.setattr("streaming_job.inbox.list_objects", Mock(side_effect=refusal))
+        lane.world.wait(timedelta(minutes=minutes))
+        lane.stream.look_for_urgent()
+        assert lane.stream._error is None
+        if not ends:
+            monkeypatch.setattr("streaming_job.inbox.list_objects", listing)
+            lane.batch()
+    # When it is not answered for longer, Then the run ends, because another one has another machine
+    monkeypatch.setattr("streaming_job.inbox.list_objects", Mock(side_effect=refusal))
+    lane.world.wait(timedelta(seconds=1))
+    lane.batch()
+    assert (lane.stream._error is refusal) == ends
+
+
 def test_a_portion_waits_while_others_fill_the_cores(lane: SlowLane) -> None:
     batch = lane.fill()
     # When one of them ends, Then the next one begins, and not before
@@ -391,6 +414,42 @@ def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane
     assert lane.stream._error is None
     assert ended or lane.stream._may_end()
     assert lane.pointers() == [SLOW]
+
+
+def test_an_empty_micro_batch_lasts_while_a_portion_is_converted(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a slow file, for which its micro-batch no longer waits
+    lane.slow = {SLOW}
+    lane.batch(SLOW)
+    # When no pointer follows, Then Glue does not see short micro-batches, as in an idle run
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
+    batch = threading.Thread(target=lane.batch)
+    batch.start()
+    batch.join(0.3)
+    assert batch.is_alive()
+    lane.gate.set()
+    batch.join(PATIENCE_SECONDS)
+    assert not batch.is_alive()
+    # And in an idle run they are short
+    lane.batch()
+
+
+def test_held_manifests_keep_no_others_waiting(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a micro-batch of manifests that an earlier run still holds
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
+    lane.held = True
+    lane.batch(SLOW)
+    # When, Then the next one takes the next pointer
+    lane.held = False
+    lane.batch(FAST)
+    assert lane.begun == [SLOW, FAST]
+    # And the held ones are read again after a while
+    lane.world.wait(stream.HELD_WAIT)
+    lane.batch()
+    assert lane.begun == [SLOW, FAST, SLOW]
+    assert lane.pointers() == []
 
 
 def test_a_job_keeps_the_row_of_its_own_shard(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

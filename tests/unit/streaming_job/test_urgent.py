@@ -21,7 +21,7 @@ from lake.manifest_documents import write_manifest
 from streaming_job import inbox, micro_batch
 from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import PORTIONS, convert_portion
-from streaming_job.stream import POOL, InboxStream
+from streaming_job.stream import HELD_WAIT, POOL, InboxStream
 from tests.model.fake_s3 import after_empty_pages
 from tests.unit.lake.world import World
 from tests.unit.streaming_job.test_stream import PATIENCE_SECONDS, context_of
@@ -212,8 +212,11 @@ def test_a_damaged_row_delays_no_other_manifest(stream: Stream) -> None:
 
 def test_more_urgent_manifests_than_there_is_room_for_are_converted_oldest_first(stream: Stream) -> None:
     manifests = [stream.put(urgent=True) for _ in range(PORTIONS + 2)]
+    stream.slow.update(manifests)
+    stream.run.look_for_urgent()
+    assert [name for item in stream.run._open for name in item.pointers] == manifests[:PORTIONS]
+    stream.gate.set()
     stream.look()
-    assert sorted(name for name, _ in stream.begun) == manifests[:PORTIONS]
     stream.look()
     assert sorted(name for name, _ in stream.begun) == manifests
     assert stream.pointers() == []
@@ -273,7 +276,10 @@ def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None
     assert stream.run._open == []
     assert len(stream.pointers()) == 1
     assert not stream.run._wake.is_set()
-    # When it is released, Then the next look converts it
+    # When it is released, Then a later look converts it
+    stream.look()
+    assert len(stream.begun) == 1
+    stream.world.wait(HELD_WAIT)
     stream.look()
     assert len(stream.begun) == 2
     assert stream.pointers() == []
