@@ -1,6 +1,7 @@
 """Reads the data of a report: rows of the ledger and documents of plans. The rest of the package sends no request."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -78,7 +79,12 @@ def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[s
 
 
 def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[ManifestRow]:
-    """Rows of manifests and of the successors of superseded ones. An id that the ledger does not know never became a
-    manifest.
+    """Rows of manifests, in order of creation, and of the successors of superseded ones, each as old as its source. An
+    id that the ledger does not know never became a manifest.
     """
-    return (row for page in follow(ledger, manifests) for _, row in page if row is not None)
+    ages: dict[str, str] = {}
+    for page in follow(ledger, manifests):
+        for row in (row for _, row in page if row is not None):
+            created_at = ages.pop(row.id, row.created_at)
+            ages.update(dict.fromkeys(row.superseded_by, created_at))
+            yield replace(row, created_at=created_at)

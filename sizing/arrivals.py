@@ -129,7 +129,7 @@ def parse_profile(body: dict[str, Any]) -> Profile:
         raise InvalidInputError(str(error).replace("settings: ", "profile: ")) from error
 
 
-NAME, URGENT_FOLDER = "file", "urgent/"
+NAME, URGENT_FOLDER = "file", "simulated/urgent/"
 URGENT_KEYS = f"*{URGENT_FOLDER}*"
 
 

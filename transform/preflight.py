@@ -1,8 +1,8 @@
 """Checks whether a run may read the input and write the output, before it claims anything."""
 
 import random
-from collections.abc import Iterable, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -18,8 +18,8 @@ MAX_SAMPLED = 16
 """Number of manifests of which more than one file is tried: denied objects must not stop all others."""
 MAX_FILES = 8
 """Files of a manifest that are tried; drawn at random, because an uploader can give its objects the first keys."""
-MAX_OTHERS = 100
-"""Maximum number of manifests from ``others`` that are tried."""
+MAX_OTHERS = 1000
+"""Number of manifests from ``others``, after the first ones, from which a sample is drawn."""
 
 
 class BlockedRunError(TransientError):
@@ -76,9 +76,7 @@ def _input_fault(
     source = Source(services.region, services.settings.input_kms_keys)
     first: EnvironmentFault | None = None
     denied = []
-    known = set(manifests)
-    rest = islice((manifest for manifest in others if manifest not in known), MAX_OTHERS)
-    for position, manifest in enumerate(chain(manifests, rest)):
+    for position, manifest in enumerate(_candidates(manifests, others)):
         readable, fault = _try_files(services, source, manifest, MAX_FILES if position <= MAX_SAMPLED else 1)
         # Load and network faults concern every file.
         if readable or (fault is not None and fault.passing):
@@ -113,3 +111,13 @@ def _try_files(
         # An error that belongs to the manifest gives no fault.
         fault = fault_of(error, f"manifest {manifest}") or fault
     return False, fault
+
+
+def _candidates(manifests: Sequence[str], others: Iterable[str]) -> Iterator[str]:
+    """The manifests in a random order, because those of a denied dataset follow each other; then others."""
+    yield from random.sample(manifests, len(manifests))
+    known = set(manifests)
+    rest = (manifest for manifest in others if manifest not in known)
+    yield from islice(rest, MAX_SAMPLED)
+    drawn = list(islice(rest, MAX_OTHERS))
+    yield from random.sample(drawn, min(len(drawn), MAX_SAMPLED))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.documents import find_document, to_json
 from lake.errors import InvalidDocumentError
 from lake.hours import HourContents
@@ -188,8 +190,9 @@ class HoursCheck:
             expected = {name: counts[name] for name in COUNTED}
             try:
                 marker = find_document(self.stack.s3, bucket, key) or expected
-            except InvalidDocumentError:
-                marker = {}
+            except (BotoCoreError, ClientError, InvalidDocumentError) as error:
+                report.cannot_be_proven(f"{uri} could not be read ({type(error).__name__}: {error})")
+                return
             if not all(expected.items() <= found.items() for found in (to_json(hour.counts), marker)):
                 problem = "or the ledger's row of its hour has other counts than the manifests"
                 report.cannot_be_proven(f"{uri} {problem}: {expected}")

@@ -22,6 +22,7 @@ from cli.inspect.report import (
 )
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow
+from lake.manifest import Lane
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -67,14 +68,19 @@ def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack:
 
 
 def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stack: DeployedStack) -> None:
+    # Given successors that are made after their source, in the hour of their files, as by a promote
     source = deployment.queued("a", "b", "c")
+    deployment.wait(timedelta(minutes=20))
     parts = [deployment.manifest("a"), deployment.manifest("b", "c")]
     deployment.superseded(source, *parts)
     for part in parts:
         done(deployment, deployment.row(part.id), 1)
     # When, Then
     report = day_report(stack, MORNING.date(), deployment.now)
-    assert report.figures.total.files == 3
+    latency = report.figures.lanes[Lane.BATCH].latency.total()
+    assert latency is not None
+    assert (latency.files, report.figures.total.files) == (3, 3)
+    assert latency.p50 >= 20 * 60
 
 
 def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(

@@ -28,6 +28,7 @@ from tests.unit.transform.job import context_of
 from transform import claim_manifest, preflight
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.convert import convert
+from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.preflight import check_environment
 from transform.source import DeniedFileError, UnreadableFileError
@@ -279,3 +280,21 @@ def test_a_file_that_can_be_read_lets_a_run_begin(
     monkeypatch.setattr(preflight, "Source", lambda *_: SimpleNamespace(fetch=fetch))
     # When, Then the run is not blocked
     check_environment(context_of(world), [world.queued(*names).id for names in manifests])
+
+
+@pytest.mark.parametrize("own", [1, 400])
+def test_many_denied_manifests_in_a_row_do_not_hold_up_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch, own: int
+) -> None:
+    # Given a dataset that is denied, and has the first manifests of a run, or the oldest ones of those that wait
+    denied, tried = EnvironmentFault("denied", "allow it", passing=False, denied=True), list[str]()
+
+    def try_files(_services: object, _source: object, manifest: str, _number: int) -> tuple[bool, object]:
+        tried.append(manifest)
+        return (False, denied) if manifest < "200" else (True, None)
+
+    monkeypatch.setattr(preflight, "_try_files", try_files)
+    manifests = [f"{number:03}" for number in range(400)]
+    # When, Then a file of another dataset is soon found
+    check_environment(context_of(world), manifests[:own], manifests)
+    assert len(tried) < 64
