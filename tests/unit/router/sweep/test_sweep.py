@@ -227,9 +227,13 @@ def test_an_intent_that_cannot_be_read_is_reported_and_holds_back_no_other(
     assert row.partition is not None
     write_intent(deployment.services, [RoutedArrival(row.file, row.partition, Lane.BATCH, "test")], deployment.now)
     deployment.wait(OWNER_GRACE + timedelta(minutes=1))
+
     # And sweeps that have time for one of them
-    read = Mock(side_effect=lambda *intent: (deployment.wait(TIME_PER_SWEEP), read_intent(*intent))[1])
-    monkeypatch.setattr("router.sweep.manifests.read_intent", read)
+    def read_slowly(*intent: Any) -> Any:
+        deployment.wait(TIME_PER_SWEEP)
+        return read_intent(*intent)
+
+    monkeypatch.setattr("router.sweep.manifests.read_intent", read_slowly)
     # When some sweeps run
     errors = []
     for _ in range(30):
