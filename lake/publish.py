@@ -95,9 +95,9 @@ def roll_back(
     for bucket in buckets:
         abort_under_prefix(s3, bucket, prefix)
     if ledger.manifests.fail(row, reason, now):
-        for bucket in buckets:
-            for item in list_objects(s3, bucket, prefix):
-                s3.delete_object(Bucket=bucket, Key=item["Key"])
+        objects = ((bucket, item["Key"]) for bucket in buckets for item in list_objects(s3, bucket, prefix))
+        with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
+            list(pool.map(lambda item: s3.delete_object(Bucket=item[0], Key=item[1]), objects))
 
 
 def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
@@ -110,9 +110,10 @@ def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
 
 
 def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
-    for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
-        for upload in page.get("Uploads", []):
-            abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
+    pages = s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix)
+    uploads = (upload for page in pages for upload in page.get("Uploads", []))
+    with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
+        list(pool.map(lambda upload: abort_upload(s3, bucket, upload["Key"], upload["UploadId"]), uploads))
 
 
 def _complete(s3: S3Client, item: PendingObject) -> str | None:

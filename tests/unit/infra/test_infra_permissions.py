@@ -10,7 +10,8 @@ from tests.unit.infra.conftest import ACCOUNT, Assembly, listed
 
 ROOT = Path(__file__).parents[3]
 CODE = ("batch_job", "lake", "router", "streaming_job", "transform", "verify")
-CALL = re.compile(r"\b(s3|glue|events)\.([a-z][a-z0-9_]+)\(")
+# A session's hooks are events as well.
+CALL = re.compile(r"\b(s3|glue|events)\.(?!register\()([a-z][a-z0-9_]+)\(")
 PAGES = re.compile(r"\b(s3|glue|events)\.get_paginator\(\"([a-z0-9_]+)\"")
 ACTIONS: dict[str, set[str]] = {
     "complete_multipart_upload": {"s3:PutObject"},

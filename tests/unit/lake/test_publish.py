@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import threading
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
@@ -94,6 +95,20 @@ def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: 
     # Then
     assert world.row(row.id).state == State.DONE
     assert published(world) == list(BODIES)
+
+
+@pytest.mark.parametrize("request_name", ["abort_multipart_upload", "delete_object"])
+def test_the_objects_of_a_large_generation_are_rolled_back_in_parallel(world: World, request_name: str) -> None:
+    # Given a generation with two uploads, or two objects, and an S3 that answers none of two requests before the other
+    row, document = publishing(world)
+    if request_name == "delete_object":
+        complete_all(world.s3, document.objects)
+    both = threading.Barrier(2, timeout=10)
+    answer = {f"{request_name}.side_effect": lambda **call: call["Bucket"] == "quarantine" or both.wait()}
+    # When
+    roll_back(Mock(wraps=world.s3, **answer), world.ledger, row, BUCKETS, "uploads are gone", world.now)
+    # Then
+    assert world.row(row.id).state == State.FAILED
 
 
 @pytest.mark.parametrize("other", [BODIES[0][::-1], BODIES[0] + b"more"])

@@ -28,6 +28,7 @@ from router.entry import lambda_handler
 from router.plan import handler as plan
 from router.requests import backfill, promote, reprocess, resubmit
 from router.services import container_services, new_session, parse_time
+from router.telemetry import Metric, count, metrics
 from tests.unit.lake.world import RESOURCES
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.emr import LAUNCH
@@ -99,14 +100,17 @@ def test_every_error_leaves_under_a_name_of_the_product(
     message: str,
     answers_refusals: bool,
 ) -> None:
-    # Given
+    # Given a function that fails after it has counted something
     monkeypatch.setattr("router.entry.container_services", lambda: None)
     handler = lambda_handler(Mock(side_effect=error), answers_refusals=answers_refusals)
+    count(Metric.ARRIVALS, 1)
     # When, Then
     with pytest.raises(kind, match=message) as raised:
         handler({}, CONTEXT)
     assert type(raised.value) is kind
     assert error in (raised.value, raised.value.__cause__)
+    # Then its metrics are written
+    assert not metrics.metric_set
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
