@@ -162,7 +162,9 @@ def _as_called(function: Callable[..., Answer | int | None]) -> Callable[..., No
     if has_answer:
         parameters["as_json"] = inspect.Parameter("as_json", OPTION, default=False, annotation=Json)
     kinds: dict[str, Any] = {name: item.annotation for name, item in parameters.items()}
-    groups = {name: Place if name == "stack" else kind for name, kind in kinds.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {
+        name: Place if name == "stack" else kind for name, kind in kinds.items() if is_dataclass(kind)
+    }
     named: list[inspect.Parameter] = []
     for name in sorted(parameters, key="stack".__eq__):
         parts = (

@@ -69,13 +69,14 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
         objects = [*attempt.kept.document.objects, *objects]
         quarantine = [*attempt.kept.document.rejected_lines, *quarantine]
     row = attempt.claim
+    assert row.owner is not None
     rules = services.settings.convert if attempt.kept is None else attempt.kept.document
     return CommitDocument(
         attempt.manifest.id,
         row.generation,
         row.attempt,
         attempt.manifest.partition,
-        attempt.claim.owner,
+        row.owner,
         attempt.started_at,
         tuple(objects),
         tuple(quarantine),

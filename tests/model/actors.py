@@ -155,7 +155,7 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
     raise_unanswered(outcomes)
     left_to_the_sweep = {outcome.manifest for outcome in outcomes if outcome.fault is not None}
     read = read_pointers(pointers, outcomes)
-    for manifest in {manifest_of_pointer(key) for key in read} - left_to_the_sweep:
+    for manifest in {manifest_of_pointer(key) or key for key in read} - left_to_the_sweep:
         row = world.rows().get(manifest)
         if row is not None and row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
             raise Violation(f"the micro-batch ends with a manifest that is {row['state']}")

@@ -14,13 +14,14 @@ from functools import partial
 from typing import Any
 
 from cli.demo.run import notifications_paused
+from lake.layout import sweep_key
 from lake.ledger import State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
+from router.services import read_document
 from router.stream.spill import goal_core_seconds
 from router.sweep.handler import sweep
 from router.sweep.missed import LISTING
-from router.sweep.repair import read_position
 from router.telemetry import logger
 from tests.e2e.scenario import event_body
 from tests.e2e.waiting import wait_for
@@ -129,7 +130,7 @@ def _sweep_hours_later(night: Night, missed: int) -> None:
     logger.setLevel("ERROR")
     adopted = sweep(services)["adopted"]
     # Each repair has a minute: on a slow machine the next sweep continues the listing.
-    while read_position(services, LISTING)["dataset"] is not None:
+    while read_document(services, sweep_key(LISTING))["dataset"] is not None:
         adopted += sweep(services)["adopted"]
     if adopted != missed:
         raise NightFailedError(f"{missed} files came without an event, but the sweep has found {adopted}")

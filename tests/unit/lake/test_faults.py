@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.awsrequest import AWSResponse
+from botocore.awsrequest import AWSResponse, HeadersDict
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import (
     ClientError,
@@ -126,7 +126,8 @@ def test_an_answer_of_a_proxy_is_a_network_error(status: int) -> None:
     refuse_proxies(session)
     s3: Any = session.client("s3")
     body: Any = HTTPResponse(io.BytesIO(b"<html>Log in</html>"), preload_content=False)
-    page = AWSResponse("https://s3", status, {"content-type": "text/html"}, body)
+    headers: Any = HeadersDict({"Content-Type": "text/html"})
+    page = AWSResponse("https://s3", status, headers, body)
     s3.meta.events.register("before-send", lambda **_: page)
     # When / Then
     with pytest.raises(HTTPClientError, match="a proxy has answered"):
