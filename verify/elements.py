@@ -98,7 +98,9 @@ def lines_of(stream: io.BufferedIOBase, max_line_bytes: int, *, concatenated: bo
             return
 
 
-def _lines(stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, start: int | None = None) -> Iterator[Line]:
+def _lines(
+    stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, start: int | None = None
+) -> Iterator[Line]:
     """``start`` is where the first line starts, if its bytes before ``offset`` were read already."""
     start = offset if start is None else start
     while piece := stream.readline(max_bytes + 1):
@@ -115,7 +117,9 @@ def _lines(stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, 
 class _Cutter:
     """Reads elements until the end of the file, or until lines follow."""
 
-    def __init__(self, stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, *, concatenated: bool) -> None:
+    def __init__(
+        self, stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, *, concatenated: bool
+    ) -> None:
         self.stream = stream
         self._max_bytes = max_bytes
         self._concatenated = concatenated
