@@ -187,6 +187,7 @@ class FileResult:
     generation: int
     published_at: Instant
     source: SourceCount
+    first_rejected_line: Annotated[str | None, "its beginning; null if there is none or it cannot be shown"]
     parquet: tuple[PublishedObject, ...]
     quarantine: tuple[PublishedObject, ...]
     omitted: Annotated[int, "objects that --limit has left out"]

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import IO
 
 from verify.line_rules import BYTE_ORDER_MARK, MAX_DEPTH
 from verify.objects import ChunkStream
@@ -41,9 +40,9 @@ class Line:
     is_element: bool = False
 
 
-def unread(data: bytes, stream: IO[bytes]) -> IO[bytes]:
+def unread(data: bytes, stream: io.BufferedIOBase) -> io.BufferedReader:
     """Return a stream of ``data``, which is not empty, and the rest of ``stream``."""
-    rest = iter(partial(stream.read, READ_BYTES), b"")
+    rest = iter(partial(stream.read1, READ_BYTES), b"")
     return io.BufferedReader(ChunkStream(chain([data], rest)), READ_BYTES)
 
 
@@ -70,7 +69,7 @@ class _Element:
         return Line(number, self.start, length, body, is_element=True)
 
 
-def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = False) -> Iterator[Line]:
+def lines_of(stream: io.BufferedIOBase, max_line_bytes: int, *, concatenated: bool = False) -> Iterator[Line]:
     """All lines or elements; memory holds one, of at most ``max_line_bytes``.
 
     ``concatenated`` is the setting ``convert.concatenated``.
@@ -99,7 +98,9 @@ def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = Fal
             return
 
 
-def _lines(stream: IO[bytes], offset: int, number: int, max_bytes: int, start: int | None = None) -> Iterator[Line]:
+def _lines(
+    stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, start: int | None = None
+) -> Iterator[Line]:
     """``start`` is where the first line starts, if its bytes before ``offset`` were read already."""
     start = offset if start is None else start
     while piece := stream.readline(max_bytes + 1):
@@ -116,7 +117,9 @@ def _lines(stream: IO[bytes], offset: int, number: int, max_bytes: int, start: i
 class _Cutter:
     """Reads elements until the end of the file, or until lines follow."""
 
-    def __init__(self, stream: IO[bytes], offset: int, number: int, max_bytes: int, *, concatenated: bool) -> None:
+    def __init__(
+        self, stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, *, concatenated: bool
+    ) -> None:
         self.stream = stream
         self._max_bytes = max_bytes
         self._concatenated = concatenated
@@ -131,7 +134,7 @@ class _Cutter:
         self.number = number
 
     def elements(self) -> Iterator[Line]:
-        while data := self.stream.read(READ_BYTES):
+        while data := self.stream.read1(READ_BYTES):
             at = 0
             while at < len(data):
                 if self._element is None:

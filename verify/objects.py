@@ -6,7 +6,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 from boto3.exceptions import RetriesExceededError
@@ -123,7 +123,7 @@ def inflated(stream: "io.BufferedReader[Any]", new_member: Callable[[], Any]) ->
             raise EOFError("it is truncated")
 
 
-def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
+def open_text(s3: S3Client, file: ObjectVersion) -> io.BufferedReader:
     """The file decompressed. Its first bytes, not its name, decide how it is compressed."""
     stream: io.BufferedReader = io.BufferedReader(ChunkStream(ranges_of(s3, file)), RANGE_BYTES)
     head = stream.peek(4)[:4]

@@ -28,7 +28,7 @@ from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 def simulate_command(
     arrivals: Annotated[
-        Path | None, typer.Argument(metavar="PROFILE", help="TOML: when files of which sizes arrive.")
+        Path | None, typer.Argument(metavar="profile", help="TOML: when files of which sizes arrive.")
     ] = None,
     a_day: Annotated[
         str | None, typer.Option(help="Instead of a profile: total size of a day's files, such as 2TB.")

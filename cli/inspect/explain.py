@@ -25,7 +25,7 @@ from cli.documents import (
 )
 from cli.errors import NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night, running_execution
-from cli.inspect.trace import Trace, trace_arrival
+from cli.inspect.trace import Trace, read_rejected_line, trace_arrival
 from cli.terminal import working
 from lake.commit import ResultObject, SourceCount, find_result, read_result
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
@@ -195,6 +195,7 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
         generation=result.generation,
         published_at=result.published_at,
         source=_runnable(stack, source),
+        first_rejected_line=read_rejected_line(stack.s3, resources.quarantine_bucket, result.quarantine, source),
         parquet=objects(resources.lake_bucket, files),
         quarantine=objects(resources.quarantine_bucket, quarantine),
         omitted=sum(max(len(items) - limit, 0) for items in (files, quarantine)),
@@ -321,7 +322,7 @@ def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:
         _line("unreadable", printable(source.failed))
     if rejected:
         _line("reasons", _reasons(source.rejects))
-        _line("first", printable(source.first_reject or ""))
+        _line("first", printable(": ".join(filter(None, (source.first_reject, result.first_rejected_line)))))
     for name, objects in (("parquet", result.parquet), ("quarantine", result.quarantine)):
         for item in objects:
             _line(name, f"{printable(item.uri)}  {format_count(item.rows, 'record')}, {format_size(item.size)}")

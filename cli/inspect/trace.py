@@ -1,9 +1,13 @@
-"""Follows a file through the ledger to its manifests and its result."""
+"""Follows a file through the ledger to its manifests, its result, and its first rejected line."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from botocore.exceptions import ClientError
+
 from lake.aws_types import S3Client
-from lake.commit import GenerationResult, SourceCount, read_result
+from lake.commit import GenerationResult, ResultObject, SourceCount, read_result
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.resource_names import ResourceNames
 from lake.successors import files_by_successor
@@ -58,3 +62,26 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
         generation = manifests[-1].published.generation
         result = read_result(s3, resources.control_bucket, manifests[-1].id, generation)
     return Trace(arrival, tuple(manifests), result)
+
+
+MAX_OBJECTS, MAX_BYTES = 8, 262_144
+"""Maximum number of quarantine objects that are read, and of bytes read of each object."""
+MAX_LINE_CHARACTERS = 200
+
+
+def read_rejected_line(s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount) -> str | None:
+    """Return the beginning of a source's first rejected line.
+
+    None if there is none, or if it is not text or not in the first ``MAX_BYTES`` of an object that can be read.
+    """
+    for item in objects[:MAX_OBJECTS] if source.first_reject else ():
+        try:
+            body = s3.get_object(Bucket=bucket, Key=item.key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
+            for record in map(json.loads, body[: body.rfind(b"\n") + 1].splitlines()):
+                place = (record["source"], record["version"], f"{record['reason']} at byte {record['offset']}")
+                if "line" in record and place == (source.uri, source.version, source.first_reject):
+                    return str(record["line"])[:MAX_LINE_CHARACTERS]
+        except (ClientError, ValueError, KeyError, TypeError):
+            # Access to the object is denied, or it is gone or damaged.
+            continue
+    return None

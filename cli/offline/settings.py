@@ -19,7 +19,7 @@ from lake.settings import DatasetRule, RecordsRule, Settings, dump_settings, loa
 from lake.settings.declaration import Field, declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
-from lake.texts import format_count, format_dollars, printable
+from lake.texts import format_count, format_dollars, format_duration, printable
 from lake.time import DAY_MINUTES, Schedule, minutes_of_day
 
 FACTS = ("meaning", "unit", "required", "default", "allowed")
@@ -94,6 +94,12 @@ def warnings(settings: Settings) -> Iterator[str]:
     peaks = {window: tuple(map(minutes_of_day, window.split("-"))) for window in settings.peak.hours}
     if night is not None and _is_inside(night, start, end):
         yield f"schedule.overnight = {schedule.overnight!r}: the night begins inside the stream window"
+    if end < start and not any(last < first for first, last in peaks.values()):
+        duration = format_duration(60 * (end - start + DAY_MINUTES))
+        yield (
+            f"schedule.stream_end = {schedule.stream_end!r}: it is before schedule.stream_start, so the stream window "
+            f"passes midnight and lasts {duration}"
+        )
     is_every_day = stream.days is None or stream.days >= set(map(DAYS.index, settings.peak.days))
     for window, (first, last) in peaks.items():
         minutes = (first, (last - 1) % DAY_MINUTES)

@@ -1,5 +1,6 @@
 """explain: the state of a file, its lane and attempts, and the source files of an object."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -39,6 +40,10 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     quarantine = quarantine_key(PARTITION, manifest.id, 1, 1)
     files = [ResultObject(lake_key(PARTITION, manifest.id, 1, 0), 621, 3, "e")]
     put_result(world, manifest, sources, files, [ResultObject(quarantine, 300, 2, "e")] if rejects else [])
+    line = {"kind": "line", "source": str(FILE), "version": "v1", "length": 8, "reason": "not JSON"}
+    records = [{**line, "offset": 40, "line": "later"}, {**line, "offset": 16, "line": "not\njson"}]
+    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    world.raw_s3.put_object(Bucket="quarantine", Key=quarantine, Body=(lines + '{"cut').encode())
 
 
 Explained = Callable[..., tuple[dict[str, Any], str]]
@@ -140,15 +145,24 @@ def test_work_that_waits_for_no_night_names_what_it_waits_for(world: World, expl
     assert "PUBLISHING: is being published" in explained()[1]
 
 
-def test_quarantined_lines_have_every_reason_and_the_place_of_the_first(world: World, explained: Explained) -> None:
+def test_quarantined_lines_have_every_reason_and_the_first_line(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a", "b")
     published(world, manifest, {"not JSON": 2, "too long": 793})
     version, text = explained()
     assert version["outcome"] == "QUARANTINED_LINES"
     assert "  reasons    793 too long, 2 not JSON\n" in text
-    assert "  first      not JSON at byte 16\n" in text
+    assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
+    # And if the object begins with a later line, or has a damaged record, reason and offset are shown alone
+    name = {"Bucket": "quarantine", "Key": quarantine_key(PARTITION, manifest.id, 1, 1)}
+    later = world.raw_s3.get_object(**name)["Body"].readline()
+    for body in (later, b"{}\n", b"7\n"):
+        world.raw_s3.put_object(**name, Body=body)
+        assert "  first      not JSON at byte 16\n" in explained()[1]
+    # And the same if the object cannot be read
+    world.raw_s3.delete_object(**name)
+    assert "  first      not JSON at byte 16\n" in explained()[1]
 
 
 def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, explained: Explained) -> None:

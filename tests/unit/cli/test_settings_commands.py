@@ -112,6 +112,7 @@ ALL_DAY = {"stream_start": "cron(0 0 * * ? *)", "stream_end": "24:00", "overnigh
         ({"stream_start": "cron(45 7 1 * ? *)"}, DAYTIME, None),
         ({"overnight": "cron(0 19 * * ? *)"}, DAYTIME, "begins inside the stream window"),
         ({"stream_end": "18:00"}, DAYTIME, "outside of the stream window"),
+        ({"stream_end": "07:00"}, DAYTIME, "passes midnight and lasts 23 h 15 min"),
         (EVENING, PeakSettings(hours=("18:00-02:00",)), "inside the stream window"),
         (ALL_DAY, PeakSettings(hours=("20:00-04:00",)), None),
     ],
