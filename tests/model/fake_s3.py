@@ -72,6 +72,24 @@ def after_empty_pages(listing: Callable[..., Response]) -> Callable[..., Respons
     return list_objects_v2
 
 
+@dataclass(frozen=True)
+class Paginator:
+    call: Callable[..., Any]
+
+    def paginate(self, **request: Any) -> Any:
+        while True:
+            page = self.call(**request)
+            yield page
+            if not page["IsTruncated"]:
+                return
+            if "Uploads" in page:
+                request |= {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+            elif "Versions" in page:
+                request["KeyMarker"] = page["NextKeyMarker"]
+            else:
+                request["StartAfter"] = page["Contents"][-1]["Key"]
+
+
 class FakeS3:
     """The calls that the product makes; listings have short pages so that paging is exercised."""
 
@@ -222,6 +240,9 @@ class FakeS3:
     def abort_multipart_upload(self, **place: str) -> Response:
         self._open_upload("AbortMultipartUpload", **place).state = "aborted"
         return {}
+
+    def get_paginator(self, operation: str) -> Paginator:
+        return Paginator(getattr(self, operation))
 
     def list_multipart_uploads(
         self, *, Bucket: str, Prefix: str = "", KeyMarker: str = "", UploadIdMarker: str = ""

@@ -15,7 +15,7 @@ from lake.settings import Settings, parse_settings
 from lake.time import iso_utc
 from router.services import Services as RouterServices
 from tests.model.fake_dynamodb import FakeDynamoDB
-from tests.model.fake_s3 import FakeS3
+from tests.model.fake_s3 import FakeS3, Paginator
 from tests.model.scheduler import Actor, Scheduler, is_read
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
@@ -254,7 +254,7 @@ class ActorClient:
 
     def __getattr__(self, operation: str) -> Callable[..., Any]:
         if operation == "get_paginator":
-            return lambda name: _Paginator(getattr(self, name))
+            return lambda name: Paginator(getattr(self, name))
         scheduler, actor, method = self._world.scheduler, self._actor, getattr(self._target, operation)
         self._world.wait(timedelta(milliseconds=1))
         if actor is None or scheduler is None:
@@ -267,24 +267,6 @@ class ActorClient:
             self._world.issued_at = self._world.now
             self._world.after_write()
         return response
-
-
-@dataclass(frozen=True)
-class _Paginator:
-    call: Callable[..., Any]
-
-    def paginate(self, **request: Any) -> Any:
-        while True:
-            page = self.call(**request)
-            yield page
-            if not page["IsTruncated"]:
-                return
-            if "Uploads" in page:
-                request |= {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
-            elif "Versions" in page:
-                request["KeyMarker"] = page["NextKeyMarker"]
-            else:
-                request["StartAfter"] = page["Contents"][-1]["Key"]
 
 
 USED = {
