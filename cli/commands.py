@@ -2,9 +2,10 @@
 
 The function of ``tables status`` is ``tables_status_command``: its parameters and docstring are what ``--help`` shows.
 It returns an ``Answer``, which adds the option ``--json``, or an exit code. The fields of a dataclass among its
-parameters, such as ``Place``, are options. A parameter ``stack`` is the stack at a ``Place``, whose options the
-commands that its errors advise get. A module is imported when a command of it is called or shown. Calls of AWS raise
-errors of botocore. If a command raises an error, ``cli.errors`` ends it with an exit code by the error's type.
+parameters, such as ``Place``, are options. A parameter ``stack`` is the stack at a ``Place``; the options of this place
+are added to the commands that error messages advise. A module is imported when one of its commands is called or shown.
+Calls of AWS raise errors of botocore. If a command raises an error, ``cli.errors`` ends it with an exit code by the
+error's type.
 """
 
 import inspect
@@ -78,7 +79,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command has found: the document for a program, a function that prints it for a person, the exit code."""
+    """The result of a command: the document for a program, a function that prints it for a person, the exit code."""
 
     document: object
     show: Callable[[], object]
@@ -94,7 +95,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a stack is."""
+    """The location of a stack."""
 
     stage: Stage = "dev"
     local: Local = False

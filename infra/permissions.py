@@ -286,7 +286,7 @@ def grant_jobs(grants: Grants) -> None:
         grants.watch_runs(role)
     # Glue's jobs share one role, which includes the rights of the stream lane.
     grants.list_open_manifests(grants.engines.stream.role)
-    # Without the slash, it matches the inboxes of all shards, including removed ones.
+    # Without its slash, the prefix matches the inboxes of all shards, including removed ones.
     grants.allow_in_control(grants.engines.stream.role, ("s3:DeleteObject",), layout.INBOX.rstrip("/"))
 
 

@@ -185,15 +185,15 @@ def can_pass(error: BaseException) -> bool:
 
 
 def refuse_proxies(session: boto3.Session) -> boto3.Session:
-    """The session, whose clients of S3 and DynamoDB raise ``HTTPClientError`` for a page that a proxy has sent.
+    """Make the session's clients of S3 and DynamoDB raise ``HTTPClientError`` for a proxy's page; returns the session.
 
-    Otherwise a proxy's page is a document that was put, an object that is gone, or a refusal by AWS.
+    Otherwise such a page looks like a successful PUT, a missing object, or a refusal by AWS.
     """
 
     def refuse(response_dict: Mapping[str, Any], **_: object) -> None:
         headers = response_dict["headers"]
         page = headers.get("content-type", "").startswith("text/html")
-        # An object can be a page, and has a request id. botocore repeats server errors.
+        # An object can be such a page, but its answer has a request id. botocore retries server errors.
         if page and "x-amz-request-id" not in headers and response_dict["status_code"] < SERVER_ERROR:
             raise HTTPClientError(error="a proxy has answered instead of AWS")
 
@@ -250,7 +250,7 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         return Fault.FILE
     if code in FILE_CODES or (error.operation_name, code) in FILE_ANSWERS:
         return Fault.FILE
-    # If botocore found no code, it is the status, or empty after a page that is valid XML. A proxy's answer has no
+    # If botocore found no code, the code is the status, or empty if a page is valid XML. A proxy's answer has no
     # request id; S3's answer about a key with control characters, which cannot be parsed, has one.
     of_proxy = (not code or code.isdecimal()) and not error.response.get("ResponseMetadata", {}).get("RequestId")
     refused = of_proxy or code in ENVIRONMENT_CODES or (error.operation_name, code) == HEAD_REFUSED

@@ -149,7 +149,7 @@ def inbox(shard: str) -> str:
 
 
 def pointer_key(manifest: str, nonce: str, *, urgent: bool, shard: str = FIRST_SHARD) -> str:
-    """Key of a pointer in the inbox of a shard. A random ``nonce``: a run deletes only what it has read."""
+    """Key of a pointer in the inbox of a shard. ``nonce`` is random: a run deletes only what it has read."""
     return f"{pointer_prefix(manifest, urgent=urgent, shard=shard)}{nonce}.json"
 
 

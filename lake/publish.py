@@ -168,7 +168,7 @@ def _complete_part(s3: S3Client, item: PendingObject) -> bool:
 
 
 def _part_etag(s3: S3Client, item: PendingObject) -> str | None:
-    """The ETag that the part has now; None if the upload does not exist."""
+    """The current ETag of the part; None if the upload does not exist."""
     try:
         listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
     except ClientError as error:

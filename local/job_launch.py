@@ -242,7 +242,7 @@ class JobRuns:
     _stoppable: tuple[str, ...]
     """States in which a run can be stopped."""
     _stopping: str
-    """State from the request until its processes have ended."""
+    """State of a stopped run until its processes have ended."""
 
     def __init__(
         self,

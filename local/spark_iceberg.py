@@ -60,7 +60,7 @@ def spark_with_iceberg(
 
 
 def _start(folder: Path, options: Mapping[str, str]) -> None:
-    """Start the session of this process, with no variable of the person and its output in a file."""
+    """Start the session of this process, without the variables of its environment, and write its output to a file."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     nowhere = isolation.isolated_environment("http://127.0.0.1:9", isolation.AccessKey.random())

@@ -21,7 +21,7 @@ from transform.source import S3_REQUESTS, Requests
 from transform.task_model import FileFailure, Task, TaskResult
 
 GROUPS_PER_CORE = 2
-"""Maximum number of groups that are converted at a time for each core; further groups wait."""
+"""Maximum number of groups for each core that are converted at a time; further groups wait."""
 MIN_TASK_BYTES = 32 << 20
 """Minimum NDJSON of a task: another core is not worth smaller Parquet files."""
 DISK_REQUESTS = Requests(4, 32)

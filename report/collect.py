@@ -79,8 +79,9 @@ def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[s
 
 
 def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[ManifestRow]:
-    """Rows of manifests, in order of creation, and of the successors of superseded ones, each as old as its source. An
-    id that the ledger does not know never became a manifest.
+    """Rows of ``manifests``, which are in order of creation, and of successors, with the creation time of their source.
+
+    An id that the ledger does not know never became a manifest.
     """
     ages: dict[str, str] = {}
     for page in follow(ledger, manifests):

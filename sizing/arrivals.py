@@ -136,7 +136,7 @@ URGENT_KEYS = f"*{URGENT_FOLDER}*"
 def file_keys(settings: Settings, datasets: int) -> dict[bool, str]:
     """Return a key of the dataset that represents all, and an urgent key, without the suffix of a compression.
 
-    Raises ``InvalidInputError`` if the rules of the settings give fewer datasets, or do not take the keys as such.
+    Raises ``InvalidInputError`` if the rules of the settings give fewer datasets, or do not accept these keys.
     """
     named = {rule.name for rule in settings.datasets}
     allowed = len(named - {FOLDER}) + settings.max_datasets * (FOLDER in named)
@@ -152,7 +152,7 @@ def file_keys(settings: Settings, datasets: int) -> dict[bool, str]:
         is_urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
         if matching_rule(key, settings.datasets)[0] is None or (is_urgent and not urgent):
             raise InvalidInputError(
-                f"profile: the rules of the settings do not take the key {key} as one of a simulated dataset; pass "
+                f"profile: the rules of the settings do not accept the key {key} for a simulated dataset; pass "
                 "settings whose rules do"
             )
     return keys

@@ -34,7 +34,7 @@ def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], 
     """Simulate all options of a profile's day, and the night of the same rows as compressed files."""
     night, settings = night_start(settings, date.fromisoformat(profile.date)), at_ratio(settings, profile.gzip.ratio)
     if profile.urgent_share:
-        # Also where the settings know urgent files by their tags or by other keys.
+        # Also if the settings recognize urgent files by tags or by other keys.
         settings = replace(settings, urgent=replace(settings.urgent, keys=(URGENT_KEYS,)))
     found = simulate(profile_arrivals(profile, settings, night), settings, log)
     if profile.gzip.share:

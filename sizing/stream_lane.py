@@ -239,7 +239,7 @@ class StreamLane:
             self._free_at = self._run_started = start + self._workers.start_seconds
 
     def _bill_runs(self, before: float) -> None:
-        """Bill the last run, and the run of a window that begins before this time, once where both overlap."""
+        """Bill the last run, and the run of a window that begins before this time; bill their overlap once."""
         spans = [] if self._run is None else [(self._run, self._end_of_run())]
         if self._window and self._window[0] < before:
             spans.append(self._window)

@@ -55,9 +55,9 @@ def has_open_manifests(services: JobServices) -> bool:
 def find_pointers(
     services: JobServices, busy: Collection[str], left: Collection[str], *, urgent: bool, limit: int
 ) -> dict[str, list[str]]:
-    """Keys of at most ``limit`` pointers by manifest, oldest manifest first: of the urgent ones, or of all others.
+    """Keys of at most ``limit`` pointers by manifest, oldest manifest first: the urgent pointers, or all others.
 
-    Without pointers to ``busy`` manifests, and without the keys in ``left``.
+    Pointers to ``busy`` manifests, and the keys in ``left``, are excluded.
     """
     pointers: dict[str, list[str]] = {}
     own = inbox(services.ledger.stream.shard)

@@ -1,4 +1,4 @@
-"""Converts what the inbox names in micro-batches; records heartbeats, ends between micro-batches.
+"""Converts the manifests in the inbox by micro-batches; records heartbeats, ends between micro-batches.
 
 Spark only triggers the micro-batches, which Glue's auto scaling measures: the run lists the inbox itself. Urgent
 pointers do not wait for a trigger or for other pointers: the run looks for them with each heartbeat.
@@ -57,7 +57,7 @@ MAX_SILENCE = timedelta(minutes=10)
 could."""
 
 HELD_WAIT = timedelta(seconds=30)
-"""Time for which a manifest that another run holds is not read again: the oldest ones would keep all others waiting."""
+"""Time after which a manifest that another run holds is read again: earlier reads could keep all others waiting."""
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +91,7 @@ class InboxStream:
         self._held: dict[str, datetime] = {}
         """Manifests that another run held, with the time."""
         self._stopping = False
-        """Whether to begin no other portion."""
+        """Whether no further portion may begin."""
         self._open: list[OpenConversion] = []
         self._changed = threading.Condition()
         """Guards ``_open``; notified when an open conversion has ended, or none should begin."""
@@ -102,7 +102,7 @@ class InboxStream:
         """The last look for urgent pointers. It has a thread of its own, because S3 can block it for minutes."""
         self._look.set_result(None)
         self._silent_since: datetime | None = None
-        """Time of the first failure to read the inbox since it was read."""
+        """Time of the first failure to read the inbox since it was last read."""
         self._last_work = context.clock()
         self._recent: tuple[str, ...] = ()
         """Recently converted manifests: they show that the input is readable if the next manifest is denied."""
@@ -181,7 +181,7 @@ class InboxStream:
         )
 
     def _run_micro_batch(self, _: DataFrame, number: int) -> None:
-        """Return after a while when all portions have begun, or when they or, without any, earlier ones have ended."""
+        """Begin portions. Return when these, or if none began the earlier ones, have ended, or after a while."""
         with self._working:
             if self._ending:
                 return
@@ -193,7 +193,7 @@ class InboxStream:
             settings = self._context.services.settings.stream
             patience = PATIENCE_SHARE * settings.latency_goal_seconds
             with self._changed:
-                # Short micro-batches would have Glue remove workers that convert earlier portions.
+                # Short micro-batches would make Glue remove workers that convert earlier portions.
                 waited = {*begun} or {item for item in self._open if not item.urgent}
                 seconds = patience if begun else min(patience, settings.trigger_seconds)
                 self._changed.wait_for(lambda: self._stopping or not waited.intersection(self._open), seconds)
@@ -248,7 +248,7 @@ class InboxStream:
         return len(sizes) <= PORTIONS or (fits and len(sizes) <= self._max_open)
 
     def _find_pointers(self, *, urgent: bool) -> dict[str, list[str]]:
-        """Keys of pointers to manifests that neither this run nor, a while ago, another one was converting."""
+        """Keys of pointers to manifests that this run is not converting, and that no other run held recently."""
         with self._changed:
             now = self._context.clock()
             self._held = {name: at for name, at in self._held.items() if abs(now - at) < HELD_WAIT}

@@ -39,9 +39,7 @@ TOO_LATE = (
 )
 CHANGED = "has changed meanwhile: verify this hour again"
 COUNTED = ("manifests", "files", "bytes", "rows", "quarantinedLines", "unreadableFiles")
-"""Members of a marker, and counts of an hour's row, that are compared."""
-
-
+"""Counts of a marker and of an hour's row that are compared with the manifests."""
 PARALLEL_MANIFESTS = 4
 """Number of manifests that are compared at the same time in Spark: small ones have few tasks."""
 
@@ -52,7 +50,7 @@ class Effort:
     """Share of the manifests that are compared, chosen by their ids; 1 for all."""
     run_tasks: RunTasks | None = None
     """Reads rows in Spark; None for this process, which also locates rows that differ, and lists folders of days before
-    the hours. The sweep also finds a file that was added to such a folder and has no row in the ledger."""
+    the hours. In such a folder, the sweep also finds a file that has no row in the ledger."""
     stop_at: datetime | None = None
     """Time after which no page of the input is listed and no manifest begun; aware."""
 

@@ -331,7 +331,7 @@ class ExpectedFile:
 
 
 def tasks_of(items: Sequence[T], size: Callable[[T], int]) -> list[tuple[T, ...]]:
-    """At most ``MAX_TASKS`` tasks of consecutive items: two neighbours are larger than two shares of the whole."""
+    """At most ``MAX_TASKS`` tasks of consecutive items: two neighbours exceed two shares of the whole."""
     two_shares = 2 * sum(map(size, items)) / MAX_TASKS
     return list(cut(items, lambda item: (size(item), 0), (two_shares, 0)))
 

@@ -59,7 +59,7 @@ class ChunkStream(io.RawIOBase):
 
 
 def ranges_of(s3: S3Client, file: ObjectVersion) -> Iterator[bytes]:
-    """One object version, requested in ranges. Raises ``GoneError`` if S3 answers that it is not available."""
+    """The ranges of an object version, in order. Raises ``GoneError`` if S3 answers that it is not available."""
     for start in range(0, file.size, RANGE_BYTES):
         end = min(start + RANGE_BYTES, file.size)
         body = _read_range(s3, file, start, end)

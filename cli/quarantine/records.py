@@ -65,7 +65,7 @@ class QuarantineRecord(RejectedPlace):
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Which records a person asks for; None does not restrict the selection."""
+    """The criteria of a selection of records; None sets no restriction."""
 
     dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None
     first: FirstHour = None

@@ -113,13 +113,13 @@ class Datasets(Rows):
     def __init__(self, table: LedgerTable) -> None:
         super().__init__(table)
         self.folders: dict[str, str] = {}
-        """The answers of ``admit`` that this process knows; none ever changes."""
+        """Maps each dataset that this process knows to its folder, which never changes; empty if no folder is known."""
 
     def admit(self, folders: Mapping[str, str], max_datasets: int) -> dict[str, str | None]:
         """The folder of each dataset: the first folder that asked for it. None if ``max_datasets`` others exist.
 
         ``folders`` maps each dataset to the folder that asks; several folders can have one name by ``name_of_folder``.
-        An empty folder stands for a rule that names the dataset: it is never refused, and it is not counted. It keeps
+        An empty folder stands for a rule that names the dataset. Such a dataset is neither refused nor counted, and has
         the empty folder until a folder asks for it. One transaction admits many datasets: all transactions change the
         row of the count, so that transactions for one dataset each would cancel one another. An admission is permanent:
         under a lower limit no further dataset is admitted. Idempotent.
@@ -144,7 +144,7 @@ class Datasets(Rows):
         return bool(self.folders.get(name)) or (name in self.folders and not folder)
 
     def _without_row(self, names: Sequence[str], folders: Mapping[str, str]) -> list[str]:
-        """The names without a row, by batched reads. The others are answered."""
+        """The names without a row, by batched reads. Stores the folders of the others in ``folders``."""
         unread = [name for name in names if not self._is_answered(name, folders[name])]
         rows = self._table.get_many([name_key(name) for name in unread]) if unread else []
         found = {name: row.get("folder", "") for name, row in zip(unread, rows, strict=True) if row is not None}
@@ -206,7 +206,7 @@ class Datasets(Rows):
         return speeds
 
     def rows(self, names: Iterable[str]) -> Iterator[DatasetRow]:
-        """The rows of known datasets, in their order, read a few at a time."""
+        """The rows of known datasets, in the order of ``names``, read a few at a time."""
         for some in batches_of(names, ROWS_PER_READ):
             keys = [key(name) for name in some for key in (_columns_key, _measurement_key)]
             rows = self._table.get_many(keys)

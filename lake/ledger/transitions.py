@@ -131,10 +131,10 @@ class Manifests(Rows):
     def claim(
         self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = ""
     ) -> ManifestRow | None:
-        """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt; returns the row after the claim.
+        """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt. Returns the row after the claim.
 
-        None: read the row again. ``row`` was read recently. ``nonce`` is unique to this claim; an empty one is replaced
-        by a random one. If a run ended before its lease, call ``release`` before this.
+        Returns None if ``row``, which was read recently, has changed: read it again. ``nonce`` is unique to this claim;
+        an empty one is replaced by a random one. If a run ended before its lease, call ``release`` before this.
         """
         if row.state not in CLAIMABLE or row.has_live_lease(now):
             return None

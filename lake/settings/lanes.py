@@ -79,7 +79,7 @@ class StreamSettings:
 
     @property
     def parallel_seconds(self) -> float:
-        """Work that a micro-batch converts in parallel, in seconds of one core: enough for all cores of the largest
+        """Work that micro-batches convert in parallel, in seconds of one core: enough for all cores of the largest
         cluster."""
         return self.cores * SECONDS_PER_CORE
 

@@ -45,7 +45,7 @@ def wrap_handler(kind: str, change: str, new: Callable[..., object]) -> None:
 def add_service(name: str, handle: Callable[..., object], arn_of: Callable[..., str], **patterns: object) -> None:
     """Add a service that the emulator lacks, with its name as its host and in the credentials of requests.
 
-    ``arn_of`` returns the resource of a request, for the check of permissions. ``patterns``: more signs of a request.
+    ``arn_of`` returns the resource of a request, for the check of permissions. ``patterns``: other marks of requests.
     """
     from ministack import app  # type: ignore[import-untyped]  # noqa: PLC0415
     from ministack.core import iam_actions, router  # type: ignore[import-untyped]  # noqa: PLC0415
@@ -61,7 +61,7 @@ def add_service(name: str, handle: Callable[..., object], arn_of: Callable[..., 
 
 @contextmanager
 def setting(variable: ContextVar[Any], value: object) -> Iterator[None]:
-    """Let a variable have a value while the block runs."""
+    """Set a context variable while the block runs."""
     token = variable.set(value)
     try:
         yield

@@ -237,7 +237,7 @@ def patch(runs: EmrRuns) -> None:
 
 
 def _arn_of(_method: str, path: str, *_more: EmulatorValue) -> str:
-    """Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless)."""
+    """ARN of a run or application. Starting and listing are rights on the latter (Service Authorization Reference)."""
     return f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:{path.rstrip('/').removesuffix('/jobruns')}"
 
 

@@ -297,7 +297,7 @@ def _added(item: DataFile) -> dict[str, Any]:
         "partition": {"date": date, "hour": hour},
         "record_count": item.rows,
         "file_size_in_bytes": item.size,
-        # Trino's $entries fails for a file without it.
+        # Queries of Trino's $entries table fail without it.
         "sort_order_id": 0,
     }
     return {"status": ADDED, "data_file": data_file}

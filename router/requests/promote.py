@@ -47,7 +47,7 @@ PARALLEL_MOVES = 8
 """Manifests that are moved at the same time. In sequence, 10,000 would exceed the function's time. It is a small number
 because each move writes several times to one partition key of the index."""
 PARALLEL_WRITES = PARALLEL_REQUESTS // PARALLEL_MOVES
-"""Documents or pointers that each move writes at the same time."""
+"""Number of documents or pointers that each move writes at the same time."""
 
 
 def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:

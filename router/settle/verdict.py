@@ -81,7 +81,7 @@ class Tally(ManifestCounts):
         self.damaged += damage.named[: MAX_NAMED_OBJECTS - len(self.damaged)]
 
     def above(self, share: float) -> list[tuple[float, str]]:
-        """Datasets with more than ``share`` in the quarantine, each after its share, the largest share first."""
+        """Shares and names of the datasets with more than ``share`` in the quarantine, the largest share first."""
         found = [(counts.quarantined_share, name) for name, counts in self.datasets.items()]
         return sorted((item for item in found if item[0] > share), key=lambda item: (-item[0], item[1]))
 
@@ -222,7 +222,7 @@ def _cut(text: str) -> str:
 
 
 def minutes_late(plan: Mapping[str, Any], ended: datetime) -> int:
-    """Whole minutes by which an execution ended (aware) after the deadline of its plan; 0 without a deadline."""
+    """Whole minutes from the deadline of an execution's plan until ``ended`` (aware); 0 if it is not late."""
     late = ended - datetime.fromisoformat(plan["deadline"]) if "deadline" in plan else timedelta()
     return max(late // timedelta(minutes=1), 0)
 

@@ -74,7 +74,7 @@ def test_micro_batches_follow_one_another_while_pointers_come_and_go(
         world.put_pointer(manifest)
     late = manifests[2:]
 
-    # And a first micro-batch in which pointers arrive, and another one gets another name
+    # And a first micro-batch in which pointers arrive, and another pointer is renamed
     def convert(context: ConversionContext, given: list[str], *_: object) -> list[ConversionOutcome]:
         if late:
             (other,) = (manifest for manifest in manifests[:2] if manifest not in given)

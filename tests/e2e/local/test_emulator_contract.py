@@ -86,7 +86,7 @@ def test_limits_of_a_job_come_through_cloudformation(cloud, tmp_path):
 
 
 def test_failed_stack_names_the_resource_and_the_reason(cloud, tmp_path):
-    # Given a stack whose rollback has more events than a page of them
+    # Given a stack whose rollback has more events than one page
     queues: dict[str, Any] = {f"Queue{number}": {"Type": "AWS::SQS::Queue"} for number in range(60)}
     broken = {"Type": "Custom::Thing", "DependsOn": list(queues), "Properties": {"ServiceToken": "nobody"}}
     # When, then

@@ -99,7 +99,7 @@ Listed = Callable[..., list[tuple[Any, ...]]]
 
 @pytest.fixture
 def listed(filled: World, answered: Answered) -> Listed:
-    """The groups that ``ls`` counts by this, of a selection."""
+    """Lists the groups of a selection."""
 
     def call(by: str = "hour", **selected: str) -> list[tuple[Any, ...]]:
         found = answered(quarantine_ls_command, filled, RecordSelection(**selected), by)

@@ -68,7 +68,7 @@ def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack:
 
 
 def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stack: DeployedStack) -> None:
-    # Given successors that are made after their source, in the hour of their files, as by a promote
+    # Given successors that are created after their source, in the hour of their files, as by a promote
     source = deployment.queued("a", "b", "c")
     deployment.wait(timedelta(minutes=20))
     parts = [deployment.manifest("a"), deployment.manifest("b", "c")]

@@ -99,7 +99,7 @@ def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: 
 
 @pytest.mark.parametrize("request_name", ["abort_multipart_upload", "delete_object"])
 def test_the_objects_of_a_large_generation_are_rolled_back_in_parallel(world: World, request_name: str) -> None:
-    # Given a generation with two uploads, or two objects, and an S3 that answers none of two requests before the other
+    # Given a generation with two uploads, or two objects, and an S3 that answers only when both requests have arrived
     row, document = publishing(world)
     if request_name == "delete_object":
         complete_all(world.s3, document.objects)

@@ -18,7 +18,7 @@ from tests.unit.router.conftest import Deployment
 
 @pytest.fixture(autouse=True)
 def _orders(deployment: Deployment) -> None:
-    """Leave one dataset."""
+    """Keep only one dataset."""
     deployment.dynamodb.delete_item(TableName="ledger", Key={"pk": DATASET_NAMES, "sk": "clicks"})
 
 

@@ -123,7 +123,7 @@ def test_a_cold_function_that_meets_many_new_datasets_sends_few_requests_one_aft
     # When
     with counted_requests() as counts:
         ownership = route_arrivals(services, [file_of(f"new_{number}/a.json") for number in range(many)])
-    # Then only the row of each file, which are written in parallel, grow in proportion
+    # Then only the rows of files, which are written in parallel, grow in number
     assert ownership.count(ArrivalOutcome.OWNED) == many
     assert (counts["PutItem"], counts["UpdateItem"]) == (many, 0)
     assert counts["TransactWriteItems"] <= 4

@@ -93,7 +93,7 @@ CONTEXT = SimpleNamespace(**{name: f"the-{name}" for name in ATTRIBUTES})
     ],
 )
 @pytest.mark.parametrize("answers_refusals", [True, False])
-def test_every_error_leaves_under_a_name_of_the_product(
+def test_every_error_becomes_an_error_of_the_product(
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
     kind: type[Exception],
@@ -109,15 +109,13 @@ def test_every_error_leaves_under_a_name_of_the_product(
         handler({}, CONTEXT)
     assert type(raised.value) is kind
     assert error in (raised.value, raised.value.__cause__)
-    # Then its metrics are written
+    # And its metrics are written
     assert not metrics.metric_set
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_no_handler_leaves_an_error_that_the_state_machines_do_not_know(
-    monkeypatch: pytest.MonkeyPatch, spec: FunctionSpec
-) -> None:
-    # Given a container whose environment cannot be used, as seen by any handler
+def test_every_handler_raises_only_errors_of_the_product(monkeypatch: pytest.MonkeyPatch, spec: FunctionSpec) -> None:
+    # Given a container whose environment cannot be used
     error = ZeroDivisionError("division by zero")
     monkeypatch.setattr("router.entry.container_services", Mock(side_effect=error))
     # When, Then

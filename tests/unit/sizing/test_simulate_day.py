@@ -84,7 +84,7 @@ def test_urgent_files_have_a_latency_of_their_own(usual: Simulation) -> None:
     assert found.stream.p95
     assert found.urgent_p95 < found.stream.p95
     assert option(usual, "all-batch").urgent_p95 is None
-    # And so have those that the settings do not know by their keys, whatever prefix all files have
+    # And so have files that the settings do not recognize by their keys, whatever the files' common prefix
     of = settings(urgent={"keys": []}, datasets=[{"name": "orders", "prefix": "non-urgent/"}])
     by_tags = simulate_profile(profile(urgent_share=0.1), of, lambda _: None)
     assert option(by_tags, "hybrid").urgent_p95

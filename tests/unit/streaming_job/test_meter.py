@@ -92,12 +92,12 @@ def test_an_interval_is_divided_among_what_it_has_converted(stream: Stream) -> N
     assert stream.rows()[1].shares[0].dataset == ""
 
 
-def test_a_clock_that_is_set_back_takes_no_cost_away(stream: Stream) -> None:
-    # Given a run of three minutes / When the clock is set back by ten, and the run goes on for fifteen
+def test_setting_the_clock_back_removes_no_cost(stream: Stream) -> None:
+    # Given a run of three minutes / When the clock is set back by ten, and the run continues for fifteen
     stream.passes(minutes=3)
     stream.passes(minutes=-10)
     stream.passes(minutes=15)
-    # Then both intervals are rows of their own
+    # Then each interval has its own row
     assert [row.seconds for row in stream.rows()] == [900, 180]
 
 

@@ -270,9 +270,7 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert lane.begun == [SLOW, FAST]
 
 
-def test_pointers_that_cannot_be_deleted_keep_no_others_waiting(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pointers_that_cannot_be_deleted_do_not_block_others(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an inbox that denies deletions, and micro-batches of one pointer
     denied: Any = {"Error": {"Code": "AccessDenied", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 403}}
     monkeypatch.setattr(lane.world.raw_s3, "delete_object", Mock(side_effect=ClientError(denied, "DeleteObject")))
@@ -309,7 +307,7 @@ def test_a_micro_batch_whose_listing_gets_no_answer_is_empty(
 def test_an_inbox_that_no_longer_answers_ends_the_run(
     lane: SlowLane, monkeypatch: pytest.MonkeyPatch, ends: bool
 ) -> None:
-    # Given an S3 that answers no listing for a while, and before it a portion that takes as long
+    # Given an S3 that answers no listing for a while, after a portion that took as long
     lane.batch()
     lane.world.wait(stream.MAX_SILENCE)
     listing, refusal = list_objects, EndpointConnectionError(endpoint_url="https://s3")
@@ -321,7 +319,7 @@ def test_an_inbox_that_no_longer_answers_ends_the_run(
         if not ends:
             monkeypatch.setattr("streaming_job.inbox.list_objects", listing)
             lane.batch()
-    # When it is not answered for longer, Then the run ends, because another one has another machine
+    # When it answers none for longer, Then the run ends, because another one has another machine
     monkeypatch.setattr("streaming_job.inbox.list_objects", Mock(side_effect=refusal))
     lane.world.wait(timedelta(seconds=1))
     lane.batch()
@@ -376,7 +374,7 @@ def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error
     # Given a micro-batch that fills the cores, and a portion that would follow
     lane.error = error
     batch = lane.fill()
-    # When the run is asked to stop, Then no other portion begins, and the run waits for those that did
+    # When the run is asked to stop, Then no further portion begins, and the run waits for the open ones
     lane.world.ledger.stream.request_stop(True)
     assert not lane.stream._may_end()
     batch.join(PATIENCE_SECONDS)
@@ -435,7 +433,7 @@ def test_an_empty_micro_batch_lasts_while_a_portion_is_converted(
     lane.batch()
 
 
-def test_held_manifests_keep_no_others_waiting(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_manifests_do_not_block_others(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a micro-batch of manifests that an earlier run still holds
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
     monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)

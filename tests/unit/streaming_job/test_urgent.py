@@ -151,7 +151,7 @@ def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(str
 
 
 def test_the_cores_of_the_largest_cluster_have_work(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given more files than a cluster of 8 cores can convert in parallel, with half a minute of a core each
+    # Given more files than a cluster of 8 cores can convert in parallel, each with half a minute of work for a core
     stream = Stream(stream.world, max_workers=3)
     monkeypatch.setattr(micro_batch, "convert", stream.convert)
     stream.slow.update(stream.put(urgent=False) for _ in range(12))
@@ -184,7 +184,7 @@ def test_a_ledger_that_does_not_answer_for_a_while_only_delays_a_micro_batch(
     assert (stream.run._error is None) == goes_on
 
 
-def test_after_an_error_no_other_portion_begins(stream: Stream) -> None:
+def test_after_an_error_no_further_portion_begins(stream: Stream) -> None:
     stream.failing = True
     for _ in range(5 * PORTIONS):
         stream.put(urgent=False)

@@ -286,7 +286,7 @@ def test_a_file_that_can_be_read_lets_a_run_begin(
 def test_many_denied_manifests_in_a_row_do_not_hold_up_the_others(
     world: World, monkeypatch: pytest.MonkeyPatch, own: int
 ) -> None:
-    # Given a dataset that is denied, and has the first manifests of a run, or the oldest ones of those that wait
+    # Given a denied dataset that has the first manifests of a run, or the oldest waiting ones
     denied, tried = EnvironmentFault("denied", "allow it", passing=False, denied=True), list[str]()
 
     def try_files(_services: object, _source: object, manifest: str, _number: int) -> tuple[bool, object]:

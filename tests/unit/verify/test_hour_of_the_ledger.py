@@ -177,13 +177,13 @@ def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment)
     marker = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
     deployment.raw_s3.delete_object(Bucket="lake", Key=key)
     assert found() == ([f"s3://lake/{key} is missing, and the hour was announced as complete"], [])
-    # And when the marker is archived, so that nobody can read it, or damaged
+    # And when the marker is archived, so that it cannot be read, or is damaged
     for body, storage, error in ((marker, "GLACIER", "InvalidObjectState"), (b"{", "STANDARD", "InvalidDocumentError")):
         deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=body, StorageClass=storage)
         ((reason,), differences) = found()
         assert error in reason
         assert differences == []
-    # And when a count of the marker, or of the hour's row, is another one
+    # And when a count of the marker, or of the hour's row, differs
     name = {"pk": f"partition#{PARTITION.dataset}", "sk": PARTITION.stamp}
     change: dict[str, Any] = {"UpdateExpression": "ADD #counts.#rows :one"}
     change |= {"ExpressionAttributeNames": {"#counts": "counts", "#rows": "rows"}}

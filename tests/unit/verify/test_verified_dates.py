@@ -181,7 +181,7 @@ def test_a_dataset_that_cannot_be_read_leaves_the_others_to_be_compared(
 
 
 @given(st.lists(st.integers(0, 10_000_000), max_size=300))
-def test_the_tasks_of_a_manifest_are_all_of_it_and_few(sizes: list[int]) -> None:
+def test_tasks_cover_the_manifest_and_are_few(sizes: list[int]) -> None:
     tasks = tasks_of(sizes, int)
     assert [size for task in tasks for size in task] == sizes
     assert len(tasks) <= MAX_TASKS

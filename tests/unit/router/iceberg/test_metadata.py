@@ -225,10 +225,10 @@ def test_a_manifest_list_of_an_old_writer_has_its_counts_under_other_names() -> 
     assert decode_manifest_list(body.getvalue()) == [expected]
 
 
-def test_a_new_file_names_the_order_of_rows_that_are_not_sorted() -> None:
+def test_a_new_file_has_the_id_of_the_unsorted_order() -> None:
     files = in_memory()
     batch = Batch(1, [DataFile("s3://lake/a", 1, 2, (0, 0))])
     added = commit_batch(new_metadata("s3://lake/_tables/orders", "u", 0, 0), files, batch, 1, 0)
-    # Then Trino can list it: its $entries fails for a file without an order
+    # Then Trino can list it: queries of its $entries table fail for a file without an order
     (manifest,) = manifests_of(added, files)
     assert [entry["data_file"]["sort_order_id"] for entry in live_entries(manifest, files)] == [0]

@@ -216,7 +216,7 @@ def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monk
     assert deployment.now - begun + timedelta(minutes=5) <= timedelta(seconds=spec.timeout_seconds)
 
 
-def test_an_intent_that_cannot_be_read_is_reported_and_holds_back_no_other(
+def test_an_unreadable_intent_is_reported_and_does_not_block_others(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given an intent that this version cannot read, and after it an orphan with an intent

@@ -136,7 +136,7 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     # When
     found = repair(deployment)
     search = adopt_missed(found)
-    # Then it lists, of the dataset, one page of old days, and one page of recent days, which has the file
+    # Then it lists one page of the dataset's old days, and one page of its recent days, which has the file
     assert [page["Prefix"] for page in pages] == ["", "clicks/", "orders/", "orders/"]
     assert found.counts["adopted"] == 5 + 1
     assert (search.dataset, search.passed_over) == (None, True)
