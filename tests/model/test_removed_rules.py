@@ -165,7 +165,7 @@ RULES: dict[str, dict[str, Mutation]] = {
     },
     "forgotten versions": {
         "take what may be forgotten": replaced(
-            "router.ownership.take.divide_by_expiry", lambda *given: (list(given[2]), [], given[3])
+            "router.ownership.take.divide_by_expiry", lambda *given: (list(given[1]), [], given[2])
         )
     },
     "requests": {
