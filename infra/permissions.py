@@ -231,7 +231,7 @@ GRANTS_BY_FUNCTION = {
         reads=(layout.MANIFESTS, layout.COMMITS, layout.INTENTS, layout.PLANS, layout.SWEEP),
         writes=(layout.RESULTS, layout.SWEEP),
     ),
-    "catalog": FunctionGrants(READ, (Grants.maintain_tables,)),
+    "catalog": FunctionGrants(("BatchGetItem", "Query"), (Grants.maintain_tables,)),
     "tables": FunctionGrants(
         (*READ, *CREATE),
         (Grants.list_open_manifests, Grants.delete_outbox, Grants.maintain_iceberg_tables),
