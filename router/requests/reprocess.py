@@ -155,12 +155,15 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     }
 
 
+_handler = lambda_handler(reprocess, answers_refusals=True)
+
+
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ANN401
     """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,
     ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
     """
     with_id = {"request": context.aws_request_id, **event} if isinstance(event, dict) else event
-    return lambda_handler(reprocess, answers_refusals=True)(with_id, context)
+    return _handler(with_id, context)
 
 
 @dataclass(slots=True)
