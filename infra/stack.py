@@ -82,7 +82,8 @@ class HybridRouterStack(Stack):
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         if settings.records:
             Records(self, "Records", settings, name, storage.input)
-        grant_key(settings, functions, engines.roles, machines, schedules)
+        owners = (*functions.values(), *machines.all, schedules)
+        grant_key(settings, engines.roles, [*(owner.role for owner in owners), *engines.roles])
         add_alarms(
             self,
             stack=name,
