@@ -150,65 +150,6 @@ def s3_properties(endpoint: str, key: AccessKey) -> dict[str, str]:
     }
 
 
-class JobProcesses:
-    """Starts, watches and kills them; its methods may be called from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._closed = False
-
-    def start(self, run: str, launch_file: Path, log_file: Path) -> None:
-        """Start the run's first process, which executes ``launch_file``; its output goes to ``log_file``."""
-        with log_file.open("wb") as log, self._lock:
-            if self._closed:
-                raise RuntimeError("the local cloud ends")
-            self._processes[run] = subprocess.Popen(
-                [sys.executable, "-m", "local.job_child", str(launch_file)],
-                cwd=_CHECKOUT,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def wait(self, run: str, seconds: float) -> int | None:
-        """Wait at most ``seconds`` for the end of a started run; return its exit code, or None if it had to be killed.
-
-        Processes that the script left behind end with it, as in the cloud, where the machines of a run are released.
-        """
-        process = self._processes[run]
-        try:
-            return process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            kill_session(process.pid)
-            process.wait()
-            return None
-        finally:
-            end_session(process.pid)
-            if process.stdin is not None:
-                process.stdin.close()
-            with self._lock:
-                del self._processes[run]
-
-    def kill(self, run: str) -> None:
-        """Kill every process of the run, if it has been started and has not ended."""
-        with self._lock:
-            process = self._processes.get(run)
-        if process is not None:
-            kill_session(process.pid)
-
-    def kill_all(self) -> None:
-        """Kill every run, wait for the end of its processes, and start no further run: the local cloud ends."""
-        with self._lock:
-            self._closed = True
-            processes = list(self._processes.values())
-        for process in processes:
-            kill_session(process.pid)
-        for process in processes:
-            end_session(process.pid)
-
-
 _MAX_TAIL_BYTES = 256 * 1024
 _MAX_MESSAGE_CHARACTERS = 2000
 _NOISE = re.compile(r"^(\d\d/\d\d/\d\d \d\d:\d\d:\d\d |\s|at |Caused by: |\.\.\. \d+ more|SLF4J|WARNING: )")
@@ -245,21 +186,18 @@ class JobRuns:
     """State of a stopped run until its processes have ended."""
 
     def __init__(
-        self,
-        settings: JobSettings,
-        assume_role: AssumeRole,
-        fetch: Fetch,
-        processes: JobProcesses,
-        clock: Callable[[], float] = time.time,
+        self, settings: JobSettings, assume_role: AssumeRole, fetch: Fetch, clock: Callable[[], float] = time.time
     ) -> None:
         self._settings = settings
         self._assume_role = assume_role
         self._fetch = fetch
-        self._processes = processes
         self._clock = clock
         self._lock = threading.RLock()
         self._runs: dict[str, dict[str, Any]] = {}
         """Records of all runs by their ids, the oldest first."""
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        """First processes of the runs that have not ended."""
+        self._closed = False
 
     def stop(self, run: dict[str, Any]) -> bool:
         """Kill the run's processes, without time to end by themselves; False if it has ended or is being stopped."""
@@ -267,8 +205,18 @@ class JobRuns:
             if run[self._state] not in self._stoppable:
                 return False
             run[self._state] = self._stopping
-        self._processes.kill(run[self._id])
+            if (process := self._processes.get(run[self._id])) is not None:
+                kill_session(process.pid)
         return True
+
+    def close(self) -> None:
+        """Kill every run, wait for the end of its processes, and start no further run: the local cloud ends."""
+        with self._lock:
+            self._closed = True
+            processes = list(self._processes.values())
+        for end in (kill_session, end_session):
+            for process in processes:
+                end(process.pid)
 
     def _begin(self, record: dict[str, Any], work: Callable[[], None]) -> None:
         self._runs[record[self._id]] = record
@@ -302,12 +250,44 @@ class JobRuns:
             folder = self._settings.runs / run
             folder.mkdir(parents=True)
             key = self._assume_role(*role)
-            self._processes.start(run, prepare(self._settings, folder, launch(), key, self._fetch), log_file)
+            process = self._start(run, prepare(self._settings, folder, launch(), key, self._fetch), log_file)
             if not self._has_begun(record):
-                self._processes.kill(run)
-            code = self._processes.wait(run, minutes * self._settings.minute_seconds)
+                kill_session(process.pid)
+            code = self._wait(run, process, minutes * self._settings.minute_seconds)
             if code is None:
                 return "TIMEOUT", f"The run was ended after {minutes} minutes."
             return ("FAILED", last_error(log_file, code)) if code else ("SUCCEEDED", "")
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             return "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
+
+    def _start(self, run: str, launch_file: Path, log_file: Path) -> subprocess.Popen[bytes]:
+        """Start the run's first process, which executes ``launch_file``; its output goes to ``log_file``."""
+        with log_file.open("wb") as log, self._lock:
+            if self._closed:
+                raise RuntimeError("the local cloud ends")
+            self._processes[run] = subprocess.Popen(
+                [sys.executable, "-m", "local.job_child", str(launch_file)],
+                cwd=_CHECKOUT,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            return self._processes[run]
+
+    def _wait(self, run: str, process: subprocess.Popen[bytes], seconds: float) -> int | None:
+        """Wait at most ``seconds`` for the end of a run; return its exit code, or None if it had to be killed.
+
+        Processes that the script left behind end with it, as in the cloud, where the machines of a run are released.
+        """
+        try:
+            with process:
+                try:
+                    return process.wait(timeout=seconds)
+                except subprocess.TimeoutExpired:
+                    return None
+                finally:
+                    end_session(process.pid)
+        finally:
+            with self._lock:
+                del self._processes[run]

@@ -16,7 +16,7 @@ from local.engines.emr_serverless import EmrRuns
 from local.engines.glue import NO_CAPACITY, GlueRuns
 from local.errors import ServiceError
 from local.isolation import AccessKey
-from local.job_launch import JobProcesses, JobRuns, JobSettings
+from local.job_launch import JobRuns, JobSettings
 from local.limits import Limits
 from tests.e2e.waiting import wait_for
 
@@ -31,7 +31,6 @@ class JobHarness:
         self.limits = Limits()
         self.records: list[dict[str, Any]] = []
         """Records of the runs of a Glue job."""
-        self.processes = JobProcesses()
         self.settings = JobSettings(
             "http://127.0.0.1:9",
             folder / "runs",
@@ -42,7 +41,7 @@ class JobHarness:
             minute_seconds,
         )
         key = AccessKey("ASIAJOB", "secret", "token")
-        self.runs: Any = kind(self.settings, lambda *_role: key, self._fetch, self.processes, **options)
+        self.runs: Any = kind(self.settings, lambda *_role: key, self._fetch, **options)
 
     def _fetch(self, _key: AccessKey, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)
@@ -85,7 +84,7 @@ def reach(run: dict[str, Any], key: str, *states: str) -> dict[str, Any]:
 def glue(tmp_path):
     harness = JobHarness(GlueRuns, tmp_path)
     yield harness
-    harness.processes.kill_all()
+    harness.runs.close()
 
 
 HANDLED = "except ZeroDivisionError:\n  traceback.print_exc()\n  raise SystemExit('give a dataset')"
@@ -122,7 +121,7 @@ def test_a_batch_run_has_the_seconds_of_all_workers_and_a_streaming_run_its_time
 
 def test_a_run_that_begins_while_the_cloud_ends_has_no_process(glue):
     # Given a cloud whose processes were killed, and an earlier accepted start
-    glue.processes.kill_all()
+    glue.runs.close()
     # When, Then
     run = glue.run_to_end(glue.job(HANGING))
     assert (run["JobRunState"], "the local cloud ends" in run["ErrorMessage"]) == ("FAILED", True)
@@ -231,7 +230,7 @@ APPLICATION = {
 def emr(tmp_path: Path) -> Iterator[JobHarness]:
     harness = JobHarness(EmrRuns, tmp_path, minute_seconds=0.5)
     yield harness
-    harness.processes.kill_all()
+    harness.runs.close()
 
 
 def request_of(emr: JobHarness, script: str, parameters: str = SMALL, **fields: Any) -> dict[str, Any]:
