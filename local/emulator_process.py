@@ -32,7 +32,6 @@ from local.emulator_patches import (
 from local.emulator_patches.identities import encryption_keys, requests, roles
 from local.engines import emr_serverless, glue
 from local.job_launch import JobRuns, JobSettings
-from local.limits import Limits
 from local.processes import kill_followers
 
 
@@ -44,21 +43,10 @@ def main(socket: int, port: int, state: Path) -> None:
     """
     endpoint = f"http://127.0.0.1:{port}"
 
-    def limits() -> Limits:
-        return Limits.read(state)
-
     def fetch(access_key: isolation.AccessKey, bucket: str, key: str, target: Path) -> None:
         isolation.client("s3", endpoint, access_key).download_file(bucket, key, str(target))
 
-    job_settings = JobSettings(
-        endpoint=endpoint,
-        runs=state / "runs",
-        logs=state / "logs",
-        jars=spark_jars.resolve(),
-        classes=archive_file(),
-        limits=limits,
-    )
-    jobs = (job_settings, roles.session_key, fetch)
+    jobs = (JobSettings(endpoint, state, spark_jars.resolve(), archive_file()), roles.session_key, fetch)
     glue_runs, emr_runs = glue.GlueRuns(*jobs), emr_serverless.EmrRuns(*jobs)
     threading.Thread(target=_end_with_owner, args=((glue_runs, emr_runs),), daemon=True).start()
     state_machines.patch()
@@ -67,10 +55,10 @@ def main(socket: int, port: int, state: Path) -> None:
     lambda_functions.patch(state / "logs" / "lambda", state / "lambda-runtime")
     schedules.patch()
     buckets.patch()
-    service_quotas.patch(limits)
+    service_quotas.patch(state)
     delivery_streams.patch()
     alarms.patch()
-    index_lag.patch(lambda: limits().index_lag_seconds)
+    index_lag.patch(state)
     # These come last, because they wrap what the others replace.
     requests.record_uses(state / "logs" / "permissions.jsonl")
     roles.patch()

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 from local.class_archive import java_options, spark_environment
 from local.isolation import AccessKey, environment_without_region
-from local.limits import Limits
 from local.processes import end_session, kill_session
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -45,15 +44,11 @@ Fetch = Callable[[AccessKey, str, str, Path], None]
 class JobSettings:
     endpoint: str
     """URL of the emulator."""
-    runs: Path
-    """Each run has a folder in it, named after the run's id."""
-    logs: Path
-    """Each run has its log in it: ``<job or application>/<run id>.log``."""
+    state: Path
+    """Folder of the cloud: its ``Limits``, ``runs/<run id>/`` and ``logs/<job or application>/<run id>.log``."""
     jars: tuple[Path, ...]
     classes: Path
     """The archive of Spark's classes (``local.class_archive``)."""
-    limits: Callable[[], Limits] = Limits
-    """Returns the account's quotas, for each new run."""
     minute_seconds: float = 60.0
     """Seconds that a minute of a job's timeout lasts; tests make it shorter."""
 
@@ -244,10 +239,10 @@ class JobRuns:
         it, and the name of the session.
         """
         run = record[self._id]
-        log_file = self._settings.logs / job / f"{run}.log"
+        log_file = self._settings.state / "logs" / job / f"{run}.log"
         try:
             log_file.parent.mkdir(parents=True, exist_ok=True)
-            folder = self._settings.runs / run
+            folder = self._settings.state / "runs" / run
             folder.mkdir(parents=True)
             key = self._assume_role(*role)
             process = self._start(run, prepare(self._settings, folder, launch(), key, self._fetch), log_file)
