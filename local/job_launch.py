@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from local.class_archive import java_options, spark_environment
+from local.class_archive import LOCAL_SPARK, java_options, spark_environment
 from local.isolation import AccessKey, environment_without_region
 from local.processes import end_session, kill_session
 
@@ -115,14 +115,11 @@ def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str
     log_settings.write_text(_LOG4J_PROPERTIES)
     java = f"{java_options(settings.classes)} -Dlog4j2.configurationFile={log_settings.as_uri()} -Duser.timezone=UTC"
     properties = {
+        **LOCAL_SPARK,
         "spark.master": "local[2]",
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
         "spark.driver.memory": "1500m",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": java,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "scratch" / "warehouse"),
         **s3_properties(settings.endpoint, key),
