@@ -50,43 +50,32 @@ def lines_of(stream: io.BufferedIOBase, max_line_bytes: int, *, concatenated: bo
 
     ``concatenated`` is the setting ``convert.concatenated``.
     """
-    offset = number = 0
-    while piece := stream.readline(max_line_bytes + 1):
-        mark = len(BYTE_ORDER_MARK) if offset == 0 and piece.startswith(BYTE_ORDER_MARK) else 0
-        start, content = offset, CONTENT.search(piece, mark)
-        while content is None and not piece.endswith(b"\n") and (more := stream.readline(max_line_bytes + 1)):
-            # White space that is longer than a line may be.
-            offset, piece = offset + len(piece), more
-            content = CONTENT.search(more)
-        if content is None:
-            number += 1
-            length = offset + len(piece.removesuffix(b"\n")) - start
-            yield Line(number, start, length, piece.removesuffix(b"\n") if length <= max_line_bytes else None)
-            offset += len(piece)
-        elif content.group() == b"[" or concatenated:
-            rest = unread(piece[content.start() :], stream)
-            cursor = _Cursor(rest, offset + content.start(), max_line_bytes)
-            yield from _elements(cursor, number, concatenated=concatenated)
-            return
-        else:
-            yield from _lines(unread(piece, stream), offset, number, max_line_bytes, start)
-            return
+    return _lines(stream, 0, 0, max_line_bytes, concatenated=concatenated)
 
 
 def _lines(
-    stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, start: int | None = None
+    stream: io.BufferedIOBase, start: int, number: int, max_bytes: int, *, concatenated: bool | None = None
 ) -> Iterator[Line]:
-    """``start`` is where the first line starts, if its bytes before ``offset`` were read already."""
-    start = offset if start is None else start
+    """All lines from an offset on, or elements if they come first; only lines if ``concatenated`` is None."""
+    is_blank = concatenated is not None
     while piece := stream.readline(max_bytes + 1):
-        number += 1
-        whole, end = piece, offset + len(piece)
-        while not piece.endswith(b"\n") and (piece := stream.readline(max_bytes + 1)):
+        whole, end, newline = piece, start, False
+        while piece:
+            mark = len(BYTE_ORDER_MARK) if end == 0 and piece.startswith(BYTE_ORDER_MARK) else 0
+            if is_blank and (content := CONTENT.search(piece, mark)):
+                if content.group() == b"[" or concatenated:
+                    rest = unread(piece[content.start() :], stream)
+                    cursor = _Cursor(rest, end + content.start(), max_bytes)
+                    yield from _elements(cursor, number, concatenated=bool(concatenated))
+                    return
+                is_blank = False
             end += len(piece)
-        newline = int((piece or whole).endswith(b"\n"))
+            newline = piece.endswith(b"\n")
+            piece = b"" if newline else stream.readline(max_bytes + 1)
+        number += 1
         length = end - newline - start
         yield Line(number, start, length, whole.removesuffix(b"\n") if length <= max_bytes else None)
-        start = offset = end
+        start = end
 
 
 class _Cursor:
