@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.input_files import InputFiles
 from lake.manifest import Partition
 from lake.settings import ConvertSettings, parse_settings
+from local.class_archive import LOCAL_SPARK
 from offline.conversion import Conversion
 from offline.input_files import LocalFile, Search, groups
 from offline.output_folder import OutputFolder
@@ -46,21 +47,15 @@ def spark_session(cores: int, scratch: Path) -> SparkSession:
 
     if (session := SparkSession.getActiveSession()) is not None:
         return session
-    options = {
+    options: dict[str, Any] = {
+        **LOCAL_SPARK,
         "spark.driver.memory": "2500m",
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.caseSensitive": "true",
     }
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("bench")
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    session = SparkSession.builder.master(f"local[{cores}]").appName("bench").config(map=options).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 

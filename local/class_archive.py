@@ -23,6 +23,13 @@ from local.isolation import kept_environment
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-classes"
 JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
 """In a short run the second compiler costs more than it saves: a demo took 137 s of processor with it, 104 without."""
+LOCAL_SPARK = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Properties of every Spark on this machine: it listens on loopback only."""
 _MAX_SECONDS = 900
 _TRAINING = """
 from pyspark import SparkContext
@@ -93,10 +100,8 @@ def spark_environment(properties: Mapping[str, str], file: Path, archive: Path) 
 
 def _train(folder: Path, archive: Path, new: Path) -> None:
     properties = {
+        **LOCAL_SPARK,
         "spark.master": "local[2]",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
         "spark.local.dir": str(folder),
         "spark.sql.streaming.checkpointLocation": str(folder / "checkpoint"),
         "spark.driver.extraJavaOptions": f'{JVM_OPTIONS} -XX:ArchiveClassesAtExit="{new}" -Xlog:disable -Xlog:all=off',

@@ -19,7 +19,7 @@ from typing import IO, Self
 from botocore.exceptions import ClientError, WaiterError
 
 from local import isolation, spark_jars
-from local.emulator_process import emulator_environment
+from local.emulator_patches import check_version
 from local.errors import LocalCloudError
 from local.isolation import ACCOUNT, BUCKET_PLACE, REGION, AwsClient
 from local.limits import Limits
@@ -73,6 +73,7 @@ class LocalCloud:
         Spark's jars could not be downloaded, or the emulator did not start within 60 seconds; the message ends with the
         end of its log.
         """
+        check_version()
         state_dir = state_dir.resolve()
         with ExitStack() as resources:
             lock = resources.enter_context(_claim(state_dir))
@@ -211,7 +212,7 @@ def _spawn(
         return subprocess.Popen(
             [sys.executable, "-m", "local.emulator_process", *map(str, (listener, port, state_dir))],
             cwd=_CHECKOUT,
-            env=emulator_environment(port, key, state_dir),
+            env=_emulator_environment(port, key, state_dir),
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -219,6 +220,30 @@ def _spawn(
             pass_fds=(listener, lock.fileno()),
             start_new_session=True,
         )
+
+
+def _emulator_environment(port: int, key: isolation.AccessKey, state: Path) -> dict[str, str]:
+    """The whole environment of the emulator: isolated, with its files under ``state`` and one listening port.
+
+    ``key`` is the root user's; every other identity gets its keys from the emulator.
+    """
+    return isolation.isolated_environment(f"http://127.0.0.1:{port}", key) | {
+        "AUTH": "true",
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_HOST": "127.0.0.1",
+        "MINISTACK_REGION": isolation.REGION,
+        "MINISTACK_ACCOUNT_ID": isolation.ACCOUNT,
+        "S3_PERSIST": "1",
+        "S3_DATA_DIR": str(state / "s3"),
+        "STATE_DIR": str(state / "emulator"),
+        "TMPDIR": str(state / "tmp"),
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        # The emulator removes containers at start; it must not find this machine's containers.
+        "DOCKER_HOST": f"unix://{state}/no-docker",
+        "LOG_LEVEL": "INFO",
+    }
 
 
 def _healthy(port: int) -> bool:

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from local.class_archive import java_options, spark_environment
+from local.class_archive import LOCAL_SPARK, java_options, spark_environment
 from local.isolation import AccessKey, environment_without_region
-from local.limits import Limits
 from local.processes import end_session, kill_session
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -45,15 +44,11 @@ Fetch = Callable[[AccessKey, str, str, Path], None]
 class JobSettings:
     endpoint: str
     """URL of the emulator."""
-    runs: Path
-    """Each run has a folder in it, named after the run's id."""
-    logs: Path
-    """Each run has its log in it: ``<job or application>/<run id>.log``."""
+    state: Path
+    """Folder of the cloud: its ``Limits``, ``runs/<run id>/`` and ``logs/<job or application>/<run id>.log``."""
     jars: tuple[Path, ...]
     classes: Path
     """The archive of Spark's classes (``local.class_archive``)."""
-    limits: Callable[[], Limits] = Limits
-    """Returns the account's quotas, for each new run."""
     minute_seconds: float = 60.0
     """Seconds that a minute of a job's timeout lasts; tests make it shorter."""
 
@@ -120,14 +115,11 @@ def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str
     log_settings.write_text(_LOG4J_PROPERTIES)
     java = f"{java_options(settings.classes)} -Dlog4j2.configurationFile={log_settings.as_uri()} -Duser.timezone=UTC"
     properties = {
+        **LOCAL_SPARK,
         "spark.master": "local[2]",
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
         "spark.driver.memory": "1500m",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": java,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "scratch" / "warehouse"),
         **s3_properties(settings.endpoint, key),
@@ -148,65 +140,6 @@ def s3_properties(endpoint: str, key: AccessKey) -> dict[str, str]:
         "spark.hadoop.fs.s3a.session.token": key.session_token or "",
         "spark.hadoop.fs.s3a.aws.credentials.provider": f"org.apache.hadoop.fs.s3a.{provider}",
     }
-
-
-class JobProcesses:
-    """Starts, watches and kills them; its methods may be called from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._closed = False
-
-    def start(self, run: str, launch_file: Path, log_file: Path) -> None:
-        """Start the run's first process, which executes ``launch_file``; its output goes to ``log_file``."""
-        with log_file.open("wb") as log, self._lock:
-            if self._closed:
-                raise RuntimeError("the local cloud ends")
-            self._processes[run] = subprocess.Popen(
-                [sys.executable, "-m", "local.job_child", str(launch_file)],
-                cwd=_CHECKOUT,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def wait(self, run: str, seconds: float) -> int | None:
-        """Wait at most ``seconds`` for the end of a started run; return its exit code, or None if it had to be killed.
-
-        Processes that the script left behind end with it, as in the cloud, where the machines of a run are released.
-        """
-        process = self._processes[run]
-        try:
-            return process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            kill_session(process.pid)
-            process.wait()
-            return None
-        finally:
-            end_session(process.pid)
-            if process.stdin is not None:
-                process.stdin.close()
-            with self._lock:
-                del self._processes[run]
-
-    def kill(self, run: str) -> None:
-        """Kill every process of the run, if it has been started and has not ended."""
-        with self._lock:
-            process = self._processes.get(run)
-        if process is not None:
-            kill_session(process.pid)
-
-    def kill_all(self) -> None:
-        """Kill every run, wait for the end of its processes, and start no further run: the local cloud ends."""
-        with self._lock:
-            self._closed = True
-            processes = list(self._processes.values())
-        for process in processes:
-            kill_session(process.pid)
-        for process in processes:
-            end_session(process.pid)
 
 
 _MAX_TAIL_BYTES = 256 * 1024
@@ -245,21 +178,18 @@ class JobRuns:
     """State of a stopped run until its processes have ended."""
 
     def __init__(
-        self,
-        settings: JobSettings,
-        assume_role: AssumeRole,
-        fetch: Fetch,
-        processes: JobProcesses,
-        clock: Callable[[], float] = time.time,
+        self, settings: JobSettings, assume_role: AssumeRole, fetch: Fetch, clock: Callable[[], float] = time.time
     ) -> None:
         self._settings = settings
         self._assume_role = assume_role
         self._fetch = fetch
-        self._processes = processes
         self._clock = clock
         self._lock = threading.RLock()
         self._runs: dict[str, dict[str, Any]] = {}
         """Records of all runs by their ids, the oldest first."""
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        """First processes of the runs that have not ended."""
+        self._closed = False
 
     def stop(self, run: dict[str, Any]) -> bool:
         """Kill the run's processes, without time to end by themselves; False if it has ended or is being stopped."""
@@ -267,8 +197,18 @@ class JobRuns:
             if run[self._state] not in self._stoppable:
                 return False
             run[self._state] = self._stopping
-        self._processes.kill(run[self._id])
+            if (process := self._processes.get(run[self._id])) is not None:
+                kill_session(process.pid)
         return True
+
+    def close(self) -> None:
+        """Kill every run, wait for the end of its processes, and start no further run: the local cloud ends."""
+        with self._lock:
+            self._closed = True
+            processes = list(self._processes.values())
+        for end in (kill_session, end_session):
+            for process in processes:
+                end(process.pid)
 
     def _begin(self, record: dict[str, Any], work: Callable[[], None]) -> None:
         self._runs[record[self._id]] = record
@@ -296,18 +236,50 @@ class JobRuns:
         it, and the name of the session.
         """
         run = record[self._id]
-        log_file = self._settings.logs / job / f"{run}.log"
+        log_file = self._settings.state / "logs" / job / f"{run}.log"
         try:
             log_file.parent.mkdir(parents=True, exist_ok=True)
-            folder = self._settings.runs / run
+            folder = self._settings.state / "runs" / run
             folder.mkdir(parents=True)
             key = self._assume_role(*role)
-            self._processes.start(run, prepare(self._settings, folder, launch(), key, self._fetch), log_file)
+            process = self._start(run, prepare(self._settings, folder, launch(), key, self._fetch), log_file)
             if not self._has_begun(record):
-                self._processes.kill(run)
-            code = self._processes.wait(run, minutes * self._settings.minute_seconds)
+                kill_session(process.pid)
+            code = self._wait(run, process, minutes * self._settings.minute_seconds)
             if code is None:
                 return "TIMEOUT", f"The run was ended after {minutes} minutes."
             return ("FAILED", last_error(log_file, code)) if code else ("SUCCEEDED", "")
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             return "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
+
+    def _start(self, run: str, launch_file: Path, log_file: Path) -> subprocess.Popen[bytes]:
+        """Start the run's first process, which executes ``launch_file``; its output goes to ``log_file``."""
+        with log_file.open("wb") as log, self._lock:
+            if self._closed:
+                raise RuntimeError("the local cloud ends")
+            self._processes[run] = subprocess.Popen(
+                [sys.executable, "-m", "local.job_child", str(launch_file)],
+                cwd=_CHECKOUT,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            return self._processes[run]
+
+    def _wait(self, run: str, process: subprocess.Popen[bytes], seconds: float) -> int | None:
+        """Wait at most ``seconds`` for the end of a run; return its exit code, or None if it had to be killed.
+
+        Processes that the script left behind end with it, as in the cloud, where the machines of a run are released.
+        """
+        try:
+            with process:
+                try:
+                    return process.wait(timeout=seconds)
+                except subprocess.TimeoutExpired:
+                    return None
+                finally:
+                    end_session(process.pid)
+        finally:
+            with self._lock:
+                del self._processes[run]

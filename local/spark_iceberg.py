@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from local import isolation, spark_jars
+from local.class_archive import LOCAL_SPARK
 from local.job_launch import s3_properties
 
 HASHES = (
@@ -32,8 +33,7 @@ def spark_with_iceberg(
     """
     jars = spark_jars.resolve(HASHES)
     options = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        **LOCAL_SPARK,
         "spark.driver.memory": "1500m",
         "spark.sql.catalog.local": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.local.cache-enabled": "false",
@@ -42,8 +42,6 @@ def spark_with_iceberg(
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
     }
     if endpoint is not None and key is not None:
         jars += spark_jars.resolve()
@@ -70,10 +68,7 @@ def _start(folder: Path, options: Mapping[str, str]) -> None:
     with Path("spark.log").open("w") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    builder = SparkSession.builder.master("local[1]")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    builder.getOrCreate()
+    SparkSession.builder.master("local[1]").config(map={**options}).getOrCreate()
 
 
 def _rows(statement: str) -> list[dict[str, Any]]:

@@ -225,23 +225,15 @@ def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
 
 def _cumulated(profile: Profile, settings: Settings, night: datetime) -> list[float]:
     """Return the share of the day's files that has arrived by the end of each window; the last is 1."""
-    zone, weights = ZoneInfo(settings.time_zone), []
-    length = settings.input.event_window_seconds
-    for number in range(windows_of_day(settings)):
-        local = (night + timedelta(seconds=(number + 0.5) * length - DAY_SECONDS)).astimezone(zone)
-        weights.append(profile.curve[local.hour])
-    total, sums = sum(weights), 0.0
-    if not total:
+    zone, length = ZoneInfo(settings.time_zone), settings.input.event_window_seconds
+    middles = (night + timedelta(seconds=(n + 0.5) * length - DAY_SECONDS) for n in range(windows_of_day(settings)))
+    sums = list(accumulate(profile.curve[middle.astimezone(zone).hour] for middle in middles))
+    if not sums[-1]:
         raise InvalidInputError(
             f"profile: curve = {list(profile.curve)!r} is wrong: its hours do not exist on the day before the night of "
             f"{profile.date} in {settings.time_zone}; pass another date"
         )
-    shares = []
-    for weight in weights:
-        sums += weight
-        shares.append(sums / total)
-    last = max(number for number, weight in enumerate(weights) if weight)
-    return [1.0 if number >= last else share for number, share in enumerate(shares)]
+    return [each / sums[-1] for each in sums]
 
 
 LATE = timedelta(hours=3)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from lake.engines.description import WORKERS, max_workers
@@ -10,7 +10,7 @@ from lake.errors import InvalidInputError
 from lake.settings import DatasetUrgentSettings, Settings, StreamSettings
 from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
-from lake.time import Schedule, local_time, next_local_time
+from lake.time import Schedule, next_local_time
 from router.estimate.night import DRIVERS
 
 
@@ -19,8 +19,10 @@ def night_start(settings: Settings, day: date) -> datetime:
 
     Raises ``InvalidInputError`` if ``schedule.overnight`` is not one time of the day, or not on this day of the week.
     """
-    start = _start_on("schedule.overnight", settings.schedule.overnight, day, settings.time_zone)
-    if start is None:
+    zone = ZoneInfo(settings.time_zone)
+    midnight = datetime.combine(day, time(), zone)
+    start = _start_from("schedule.overnight", settings.schedule.overnight, midnight, settings.time_zone)
+    if start is None or start.astimezone(zone).date() != day:
         raise InvalidInputError(
             f"no night begins on {day:%Y-%m-%d}, a {day:%A}: schedule.overnight = {settings.schedule.overnight!r}; "
             "pass the date of another night"
@@ -32,29 +34,24 @@ def stream_window(settings: Settings, night: datetime) -> tuple[datetime, dateti
     """Return the stream window that begins in the 24 hours before the night (aware); None if there is none."""
     if not settings.peak.hours or not settings.peak.days:
         return None
-    schedule, zone = settings.schedule, settings.time_zone
-    today, first = night.astimezone(ZoneInfo(zone)).date(), night - timedelta(days=1)
-    # A night after midnight follows the window of the previous date.
-    days = (today, today - timedelta(days=1))
-    starts = (_start_on("schedule.stream_start", schedule.stream_start, day, zone) for day in days)
-    begin = next((start for start in starts if start is not None and first <= start < night), None)
-    if begin is None:
+    schedule, zone, first = settings.schedule, settings.time_zone, night - timedelta(days=1)
+    begin = _start_from("schedule.stream_start", schedule.stream_start, first, zone)
+    if begin is None or begin >= night:
         return None
     if schedule.stream_end == "24:00" and begin.astimezone(ZoneInfo(zone)).time() == time():
         return first, night
     return begin, next_local_time(schedule.stream_end, zone, begin)
 
 
-def _start_on(key: str, expression: str, day: date, time_zone: str) -> datetime | None:
-    """Return the start (UTC) of a schedule on a local date; None if it does not start on this day of the week."""
+def _start_from(key: str, expression: str, first: datetime, time_zone: str) -> datetime | None:
+    """Return the first start (UTC) of a schedule from an instant (aware) on."""
     schedule = Schedule.parse(expression)
     if schedule.minute is None or schedule.days is None:
         raise InvalidInputError(
             f"{key} = {expression!r} cannot be simulated: pass settings in which it is one time of the day, such as "
             "cron(0 22 * * ? *) or cron(45 7 ? * MON-FRI *)"
         )
-    noon = datetime.combine(day, time(12), ZoneInfo(time_zone)).astimezone(UTC)
-    return local_time(schedule.minute, time_zone, noon, 0) if schedule.starts_on(day) else None
+    return schedule.next_start(time_zone, first - timedelta.resolution)
 
 
 ALL_STREAM, ALL_BATCH, HYBRID = "all-stream", "all-batch", "hybrid"

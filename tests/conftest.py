@@ -65,18 +65,15 @@ def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     from pyspark.sql import SparkSession
 
     from local import spark_jars
-    from local.class_archive import archive_file, java_options
+    from local.class_archive import LOCAL_SPARK, archive_file, java_options
 
     folder = tmp_path_factory.mktemp("spark")
     # A second attempt per task, as on a cluster; a plain local[2] would allow one.
     builder = SparkSession.builder.master("local[2,2]").appName("tests")
     options = {
+        **LOCAL_SPARK,
         "spark.driver.memory": "1500m",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": java_options(archive_file()),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.jars": ",".join(str(jar) for jar in spark_jars.resolve()),
@@ -88,9 +85,7 @@ def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "spark.hadoop.fs.s3a.secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
         "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
     }
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    session = builder.config(map={**options}).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -18,14 +18,13 @@ BLANK = b" \t\r\n"
 CONTENT = re.compile(rb"[^ \t\r\n]")
 OUTSIDE = re.compile(rb'["{}\[\],\n]')
 IN_STRING = re.compile(rb'["\\\n]')
-OPENING = (b"{", b"[")
-RECORD_SEPARATOR = 0x1E
+ANY = re.compile(rb".", re.DOTALL)
+RECORD_SEPARATOR = b"\x1e"
 """Precedes each value of a JSON text sequence (RFC 7464)."""
-PAIRS = {ord("}"): ord("{"), ord("]"): ord("[")}
-
-
-_End = tuple[int, int, str | None]
-"""End of an element in some bytes, number of bytes to skip there, and the next place; None if it does not end there."""
+OPENING = (b"{", b"[")
+PAIRS = {b"}": b"{", b"]": b"["}
+ENDS = {"array": (b",",), "object": (), "text": (b"\n", *OPENING)}
+"""Kind of element -> bytes outside of strings and brackets before which it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,210 +45,140 @@ def unread(data: bytes, stream: io.BufferedIOBase) -> io.BufferedReader:
     return io.BufferedReader(ChunkStream(chain([data], rest)), READ_BYTES)
 
 
-@dataclass(slots=True)
-class _Element:
-    """An element that is not yet read to its end."""
-
-    start: int
-    kind: str
-    """``array`` for an element of an array; ``object`` or ``text`` for any other one."""
-    kept: bytearray
-    end: int = 0
-    """Offset after its last byte that is not white space."""
-
-    def keep(self, piece: bytes, offset: int, max_bytes: int) -> None:
-        content = len(piece.rstrip(BLANK))
-        if content:
-            self.end = offset + content
-        self.kept += piece[: max(0, max_bytes - len(self.kept))]
-
-    def line(self, number: int, max_bytes: int) -> Line:
-        length = self.end - self.start
-        body = bytes(self.kept[:length]) if length <= max_bytes else None
-        return Line(number, self.start, length, body, is_element=True)
-
-
 def lines_of(stream: io.BufferedIOBase, max_line_bytes: int, *, concatenated: bool = False) -> Iterator[Line]:
     """All lines or elements; memory holds one, of at most ``max_line_bytes``.
 
     ``concatenated`` is the setting ``convert.concatenated``.
     """
-    offset = number = 0
-    while piece := stream.readline(max_line_bytes + 1):
-        mark = len(BYTE_ORDER_MARK) if offset == 0 and piece.startswith(BYTE_ORDER_MARK) else 0
-        start, content = offset, CONTENT.search(piece, mark)
-        while content is None and not piece.endswith(b"\n") and (more := stream.readline(max_line_bytes + 1)):
-            # White space that is longer than a line may be.
-            offset, piece = offset + len(piece), more
-            content = CONTENT.search(more)
-        if content is None:
-            number += 1
-            length = offset + len(piece.removesuffix(b"\n")) - start
-            yield Line(number, start, length, piece.removesuffix(b"\n") if length <= max_line_bytes else None)
-            offset += len(piece)
-        elif content.group() == b"[" or concatenated:
-            rest = unread(piece[content.start() :], stream)
-            cutter = _Cutter(rest, offset + content.start(), number, max_line_bytes, concatenated=concatenated)
-            yield from cutter.elements()
-            yield from _lines(cutter.stream, cutter.offset, cutter.number, max_line_bytes)
-            return
-        else:
-            yield from _lines(unread(piece, stream), offset, number, max_line_bytes, start)
-            return
+    return _lines(stream, 0, 0, max_line_bytes, concatenated=concatenated)
 
 
 def _lines(
-    stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, start: int | None = None
+    stream: io.BufferedIOBase, start: int, number: int, max_bytes: int, *, concatenated: bool | None = None
 ) -> Iterator[Line]:
-    """``start`` is where the first line starts, if its bytes before ``offset`` were read already."""
-    start = offset if start is None else start
+    """All lines from an offset on, or elements if they come first; only lines if ``concatenated`` is None."""
+    is_blank = concatenated is not None
     while piece := stream.readline(max_bytes + 1):
-        number += 1
-        whole, end = piece, offset + len(piece)
-        while not piece.endswith(b"\n") and (piece := stream.readline(max_bytes + 1)):
+        whole, end, newline = piece, start, False
+        while piece:
+            mark = len(BYTE_ORDER_MARK) if end == 0 and piece.startswith(BYTE_ORDER_MARK) else 0
+            if is_blank and (content := CONTENT.search(piece, mark)):
+                if content.group() == b"[" or concatenated:
+                    rest = unread(piece[content.start() :], stream)
+                    cursor = _Cursor(rest, end + content.start(), max_bytes)
+                    yield from _elements(cursor, number, concatenated=bool(concatenated))
+                    return
+                is_blank = False
             end += len(piece)
-        newline = int((piece or whole).endswith(b"\n"))
+            newline = piece.endswith(b"\n")
+            piece = b"" if newline else stream.readline(max_bytes + 1)
+        number += 1
         length = end - newline - start
         yield Line(number, start, length, whole.removesuffix(b"\n") if length <= max_bytes else None)
-        start = offset = end
+        start = end
 
 
-class _Cutter:
-    """Reads elements until the end of the file, or until lines follow."""
+class _Cursor:
+    """A place in a stream, with the bytes since the element began that ends there."""
 
-    def __init__(
-        self, stream: io.BufferedIOBase, offset: int, number: int, max_bytes: int, *, concatenated: bool
-    ) -> None:
-        self.stream = stream
+    def __init__(self, stream: io.BufferedIOBase, offset: int, max_bytes: int) -> None:
+        self._stream, self._data, self._offset = stream, b"", offset
+        """The offset is that of the data in the file."""
+        self.at = 0
+        """Index of the next byte in the data."""
+        self._begin = self._start = self._end = 0
+        self._kept = bytearray()
         self._max_bytes = max_bytes
-        self._concatenated = concatenated
-        self._place = "outside"
-        """``outside`` of arrays; inside ``first``, ``next`` (after a comma) or ``broken`` (after a bad element)."""
-        self._element: _Element | None = None
-        self._brackets = bytearray()
-        self._excess = 0
-        self._in_string = self._escaped = False
-        self.offset = offset
-        """Offset of the next byte."""
-        self.number = number
 
-    def elements(self) -> Iterator[Line]:
-        while data := self.stream.read1(READ_BYTES):
-            at = 0
-            while at < len(data):
-                if self._element is None:
-                    found = CONTENT.search(data, at)
-                    position = len(data) if found is None else found.start()
-                    self.offset += position - at
-                    at = position
-                    if found is None:
-                        break
-                    if self._place == "outside" and data[at] != ord("[") and not self._concatenated:
-                        self.stream = unread(data[at:], self.stream)
-                        return
-                    step, is_empty = self._between(data[at])
-                    if is_empty:
-                        yield self._empty()
-                    at += step
-                    self.offset += step
-                    continue
-                end, skip, place = self._end_of(data, at)
-                self._element.keep(data[at:end], self.offset, self._max_bytes)
-                self.offset += end + skip - at
-                at = end + skip
-                if place is not None:
-                    yield self._finished(place)
-        if self._element is not None:
-            yield self._finished("next" if self._element.kind == "array" else "outside")
-        if self._place != "outside":
-            yield self._empty()
+    @property
+    def offset(self) -> int:
+        return self._offset + self.at
 
-    def _finished(self, place: str) -> Line:
-        assert self._element is not None
-        self.number += 1
-        line = self._element.line(self.number, self._max_bytes)
-        self._element, self._place = None, place
-        return line
+    def find(self, pattern: re.Pattern[bytes]) -> bytes:
+        """Go to the next match, and return it; nothing at the end of the file."""
+        while (found := pattern.search(self._data, self.at)) is None:
+            self.at = len(self._data)
+            self._keep()
+            self._offset += self.at
+            self._data, self.at, self._begin = self._stream.read1(READ_BYTES), 0, 0
+            if not self._data:
+                return b""
+        self.at = found.start()
+        return found.group()
 
-    def _empty(self) -> Line:
-        self.number += 1
-        return Line(self.number, self.offset, 0, b"", is_element=True)
+    def begin(self) -> None:
+        """Begin an element here."""
+        self._begin, self._start = self.at, self.offset
+        self._kept.clear()
 
-    def _between(self, byte: int) -> tuple[int, bool]:
-        """Bytes to skip, and whether an element is missing here. If none are skipped, an element begins."""
-        place, mark = self._place, chr(byte)
-        if place == "outside" and mark == "[":
-            self._place = "first"
-            return 1, False
-        if place == "outside" and byte == RECORD_SEPARATOR:
-            return 1, False
-        if place != "outside" and mark == "]":
-            self._place = "outside"
-            return 1, place == "next"
-        if place != "outside" and mark == ",":
-            self._place = "next"
-            return 1, place != "broken"
-        kind = "array" if place != "outside" else "object" if mark == "{" else "text"
-        self._element = _Element(self.offset, kind, bytearray())
-        self._brackets.clear()
-        self._excess = 0
-        self._in_string = self._escaped = False
-        return 0, False
+    def element(self, number: int) -> Line:
+        """Return the element that ends here, without the white space before."""
+        self._keep()
+        length = self._end - self._start
+        body = bytes(self._kept[:length]) if length <= self._max_bytes else None
+        return Line(number, self._start, length, body, is_element=True)
 
-    def _end_of(self, data: bytes, at: int) -> _End:
-        assert self._element is not None
-        kind = self._element.kind
-        while at < len(data):
-            if self._escaped:
-                self._escaped = False
-                at += data[at] != ord("\n")
-                continue
-            found = (IN_STRING if self._in_string else OUTSIDE).search(data, at)
-            if found is None:
-                break
-            mark, position = found.group(), found.start()
-            end = self._string_mark(mark, position, kind) if self._in_string else self._mark(mark, position, kind)
-            if end is not None:
-                return end
-            at = position + 1
-        return len(data), 0, None
+    def lines(self, number: int) -> Iterator[Line]:
+        """Read lines from here on, where at least one byte is left."""
+        return _lines(unread(self._data[self.at :], self._stream), self.offset, number, self._max_bytes)
 
-    def _string_mark(self, mark: bytes, position: int, kind: str) -> _End | None:
-        if mark == b"\n":
-            return position, 1, "broken" if kind == "array" else "outside"
-        self._in_string = self._escaped = mark == b"\\"
-        return None
+    def _keep(self) -> None:
+        piece = self._data[self._begin : self.at]
+        if content := len(piece.rstrip(BLANK)):
+            self._end = self._offset + self._begin + content
+        self._kept += piece[: max(0, self._max_bytes - len(self._kept))]
 
-    def _mark(self, mark: bytes, position: int, kind: str) -> _End | None:
-        """The end of the element, if this byte outside of strings ends it; None if the element continues."""
-        if mark == b'"':
-            self._in_string = True
-        elif mark == b"\n":
-            return (position, 1, "outside") if kind == "text" else None
-        elif mark == b",":
-            return (position, 1, "next") if kind == "array" and not self._brackets else None
-        elif mark in OPENING:
-            if kind == "text":
-                return position, 0, "outside"
-            self._open(mark[0])
-        elif not self._close(PAIRS[mark[0]]) and mark == b"]" and kind == "array":
-            return position, 1, "outside"
-        elif kind == "object" and not self._brackets:
-            return position + 1, 0, "outside"
-        return None
 
-    def _open(self, bracket: int) -> None:
-        if len(self._brackets) == MAX_DEPTH:
-            self._excess += 1
+def _elements(cursor: _Cursor, number: int, *, concatenated: bool) -> Iterator[Line]:
+    """All elements, and all lines after an array if only arrays have elements."""
+    # Outside of arrays, or inside of one: at its "first" element, at the "next" one after a comma, or "after" one.
+    place = "outside"
+    while mark := cursor.find(CONTENT):
+        if place == "outside" and mark != b"[" and not concatenated:
+            yield from cursor.lines(number)
+            return
+        if place == "outside" and mark in (b"[", RECORD_SEPARATOR):
+            place = "first" if mark == b"[" else place
+            cursor.at += 1
+        elif place != "outside" and mark in (b"]", b","):
+            if place == "next" if mark == b"]" else place != "after":
+                number += 1
+                yield Line(number, cursor.offset, 0, b"", is_element=True)
+            place = "outside" if mark == b"]" else "next"
+            cursor.at += 1
         else:
-            self._brackets.append(bracket)
+            kind = "array" if place != "outside" else "object" if mark == b"{" else "text"
+            place = "outside" if place == "outside" else "after"
+            cursor.begin()
+            _go_to_end(cursor, kind)
+            number += 1
+            yield cursor.element(number)
+    if place != "outside":
+        yield Line(number + 1, cursor.offset, 0, b"", is_element=True)
 
-    def _close(self, bracket: int) -> bool:
-        if self._excess:
-            self._excess -= 1
-            return True
-        innermost = self._brackets.rfind(bracket)
-        if innermost < 0:
-            return False
-        del self._brackets[innermost:]
-        return True
+
+def _go_to_end(cursor: _Cursor, kind: str) -> None:
+    """Go to the end of an element. ``kind``: ``array`` for one of an array, ``object`` or ``text`` for any other."""
+    brackets, excess, in_string = bytearray(), 0, False
+    while mark := cursor.find(IN_STRING if in_string else OUTSIDE):
+        if (mark == b"\n") if in_string else (mark in ENDS[kind] and not brackets):
+            return
+        if mark == b"\\":
+            cursor.at += 1
+            if cursor.find(ANY) == b"\n":
+                continue
+        elif mark == b'"':
+            in_string = not in_string
+        elif mark in OPENING and len(brackets) == MAX_DEPTH:
+            excess += 1
+        elif mark in OPENING:
+            brackets += mark
+        elif mark in PAIRS and excess:
+            excess -= 1
+        elif mark in PAIRS and (innermost := brackets.rfind(PAIRS[mark])) >= 0:
+            del brackets[innermost:]
+        elif mark == b"]" and kind == "array":
+            return
+        cursor.at += 1
+        if kind == "object" and not brackets:
+            return

@@ -1,20 +1,19 @@
 """``make bench-plan``: every function on every night, each in its own process, and their targets."""
 
 import argparse
-import json
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
-from urllib.request import urlopen
 
+from bench.control_plane.measure import measure
 from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS
-from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
+from bench.control_plane.stand_in import READ_SECONDS, WRITE_SECONDS, StandIn
 from infra.functions import SPECS
 from scripts.markdown_page import markdown_table, replace_between
 
@@ -24,6 +23,8 @@ BEGIN_MARKER = "<!-- control plane: written by make bench-plan -->"
 END_MARKER = "<!-- end of control plane -->"
 FUNCTIONS = ("divide", "sweep", "plan", "run_status", "catalog", "backfill", "hours", "settle")
 """In this order: each function finds the results of the previous ones."""
+PUBLISHED_BEFORE = ("hours", "settle")
+"""Functions that see DONE manifests: of the last hour, or of all hours."""
 MAX_DATASETS_OF_OTHERS = 10
 """With more datasets only the functions with a target are measured."""
 MIB = 1 << 20
@@ -92,31 +93,20 @@ def main(argv: Sequence[str]) -> int:
     return 0 if all(item.met for item in measured) else 1
 
 
-def measure_night(night: str, functions: Sequence[str]) -> list[Measured]:
+def measure_night(name: str, functions: Sequence[str]) -> list[Measured]:
     """Measure all functions on one night, one after the other on the same state."""
-    measured = []
-    if NIGHTS[night].datasets > MAX_DATASETS_OF_OTHERS:
-        functions = [name for name in functions if name in TARGETS]
-    with _stand_in(night) as endpoint:
+    measured, night = list[Measured](), NIGHTS[name]
+    if night.datasets > MAX_DATASETS_OF_OTHERS:
+        functions = [function for function in functions if function in TARGETS]
+    with StandIn(night) as stand_in:
         for function in functions:
-            program = [sys.executable, "-m", "bench.control_plane.measure", function, night, endpoint]
-            output = subprocess.run(program, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True).stdout
-            with urlopen(endpoint + STATISTICS) as answer:  # noqa: S310
-                statistics = json.load(answer)
-            measured.append(Measured(night, function, **json.loads(output.splitlines()[-1]), **statistics))
-            print(f"[bench-plan] {night} {function}: {measured[-1].seconds:.0f} s", file=sys.stderr, flush=True)
+            if function in PUBLISHED_BEFORE:
+                stand_in.publish(night.last_hour if function == "hours" else "")
+            with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                used = process.submit(measure, function, name, stand_in.endpoint).result()
+            measured.append(Measured(name, function, *used, *stand_in.statistics()))
+            print(f"[bench-plan] {name} {function}: {measured[-1].seconds:.0f} s", file=sys.stderr, flush=True)
     return measured
-
-
-@contextmanager
-def _stand_in(night: str) -> Iterator[str]:
-    program = [sys.executable, "-m", "bench.control_plane.stand_in", night]
-    with subprocess.Popen(program, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.terminate()
 
 
 def format_table(measured: Sequence[Measured], load: float) -> str:

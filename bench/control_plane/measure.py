@@ -1,18 +1,15 @@
-"""``python -m bench.control_plane.measure plan A10 http://127.0.0.1:1``: one function, its figures as JSON."""
+"""One function of the control plane on a night: its time, processor time and memory."""
 
 import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from urllib.request import urlopen
 
 from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START, Night
-from bench.control_plane.stand_in import PUBLISH
 from lake.documents import get_document
 from lake.layout import plan_summary_key
 from lake.ledger import CollectionId, Ledger
@@ -31,25 +28,21 @@ from router.telemetry import logger
 from sizing.peak_memory import peak_bytes
 
 EXECUTION = "night"
-PUBLISHED_BEFORE = ("hours", "settle")
-"""Functions that see DONE manifests: of the last hour, or of all hours."""
 
 
-def main(function: str, night: str, endpoint: str) -> None:
-    """Call the function as its handler does; the last line of the output has its figures."""
+def measure(function: str, night: str, endpoint: str) -> tuple[float, float, int]:
+    """Call the function as its handler does; return seconds, seconds of processor time, and peak memory in bytes."""
     # Functions of up to 1,769 MB have one vCPU at most: with two cores, threads that compete for the interpreter's lock
     # take up to twice the processor time.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     os.environ["POWERTOOLS_METRICS_NAMESPACE"] = "bench"
     logger.setLevel(logging.CRITICAL)
-    if function in PUBLISHED_BEFORE:
-        publish(endpoint, NIGHTS[night].last_hour if function == "hours" else "")
     call = calls(NIGHTS[night], connect(endpoint))[function]
     started, cpu = time.monotonic(), time.process_time()
     answer = call()
-    seconds, cpu_seconds = time.monotonic() - started, time.process_time() - cpu
+    used = time.monotonic() - started, time.process_time() - cpu, peak_bytes()
     assert function != "settle" or answer["verdict"] == "SUCCEEDED", answer
-    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes()}))
+    return used
 
 
 def connect(endpoint: str) -> Services:
@@ -68,11 +61,6 @@ def connect(endpoint: str) -> Services:
         events=session.client("events", **place),
         clock=lambda: NOW + timedelta(seconds=time.monotonic() - started),
     )
-
-
-def publish(endpoint: str, hour: str) -> None:
-    """Make the manifests of an hour DONE; an empty hour: all manifests."""
-    urlopen(f"{endpoint}{PUBLISH}{hour}").close()  # noqa: S310
 
 
 def calls(night: Night, services: Services) -> dict[str, Callable[[], Any]]:
@@ -106,7 +94,3 @@ def _announce_hours(services: Services) -> dict[str, int]:
     if repair.errors:
         raise repair.errors[0]
     return dict(repair.counts)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,11 +1,10 @@
-"""``python -m bench.control_plane.stand_in A10``: table, buckets and Glue tables of a night behind HTTP on loopback.
+"""Table, buckets and Glue tables of a night behind HTTP on loopback.
 
-Every request waits for the assumed duration of a request to AWS. The first line of the output is the port.
+Every request waits for the assumed duration of a request to AWS.
 """
 
 import bisect
 import json
-import sys
 import threading
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ from xml.sax.saxutils import escape
 
 from boto3.dynamodb.types import TypeSerializer
 
-from bench.control_plane.night import COLUMNS, NIGHTS, NOW, RESOURCES, Night
+from bench.control_plane.night import COLUMNS, NOW, RESOURCES, Night
 from bench.control_plane.table import Table
 from lake.documents import encode, encode_body
 from lake.layout import MANIFESTS, PARTS, commit_key, lake_key
@@ -38,10 +37,6 @@ READ_SECONDS = 0.025
 WRITE_SECONDS = 0.040
 """Time added to every request that changes something."""
 WRITES = frozenset({"PutItem", "UpdateItem", "TransactWriteItems", "PutObject", "DeleteObject", "CreateTable"})
-STATISTICS = "/_statistics"
-"""Path of the counts since the last such request, which is not counted itself."""
-PUBLISH = "/_publish/"
-"""Path that makes manifests DONE, of the hour at its end, or all of them."""
 
 
 class Buckets:
@@ -129,6 +124,8 @@ def _version(file: ObjectVersion) -> str:
 
 
 class StandIn(ThreadingHTTPServer):
+    """Serves a night until its ``with`` block ends."""
+
     request_queue_size = 100
 
     def __init__(self, night: Night) -> None:
@@ -146,6 +143,12 @@ class StandIn(ThreadingHTTPServer):
         for dataset in night.dataset_names():
             self._load_dataset(dataset)
         self._buckets = Buckets(night, [file for _, file in owned])
+        self.endpoint = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever).start()
+
+    def server_close(self) -> None:
+        self.shutdown()
+        super().server_close()
 
     def _load_dataset(self, name: str) -> None:
         columns = {"SS": [f"a_column_of_the_dataset_{number:04}" for number in range(COLUMNS)]}
@@ -157,10 +160,6 @@ class StandIn(ThreadingHTTPServer):
 
     def answer(self, method: str, target: str, operation: str, body: bytes) -> tuple[int, bytes]:
         """Return status and body. ``operation``: of DynamoDB and Glue, empty for S3."""
-        if target == STATISTICS:
-            return 200, self._statistics()
-        if target.startswith(PUBLISH):
-            return 200, self._publish(target.removeprefix(PUBLISH))
         parts = urlsplit(target)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         bucket, _, key = unquote(parts.path.lstrip("/")).partition("/")
@@ -200,7 +199,8 @@ class StandIn(ThreadingHTTPServer):
         found = self._buckets.get(bucket, key)
         return (404, b"<Error><Code>NoSuchKey</Code></Error>") if found is None else (200, found)
 
-    def _publish(self, hour: str) -> bytes:
+    def publish(self, hour: str) -> None:
+        """Make the manifests of an hour DONE; an empty hour: all manifests."""
         changes = {"state": State.DONE.value, "finished_at": iso_utc(NOW)}
         for row in self._table.open_manifests():
             manifest, partition = row["id"]["S"], Partition.parse(row["partition"]["S"])
@@ -210,13 +210,13 @@ class StandIn(ThreadingHTTPServer):
                 reference = CommitReference(commit_key(manifest, 1, 1, NONCE), "0" * 64)
                 published = Published(1, reference, PublishedTotals(10**6, {}, 0, objects, NO_OBJECTS, 1000))
                 self._table.close(row, TypeSerializer().serialize({**changes, "published": encode(published)})["M"])
-        return b""
 
-    def _statistics(self) -> bytes:
+    def statistics(self) -> tuple[Counter[str], int]:
+        """Return the requests since the last call, and the maximum of writes a second to a partition of the index."""
         counts, self._counts = self._counts, Counter()
         writes = max(self._table.index_writes.values(), default=0)
         self._table.index_writes.clear()
-        return json.dumps({"requests": counts, "index_writes_per_second": writes}).encode()
+        return counts, writes
 
 
 def _s3_operation(method: str, key: str, query: Mapping[str, str]) -> str:
@@ -246,13 +246,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Log nothing: the output has only the port."""
-
-
-def main() -> None:
-    with StandIn(NIGHTS[sys.argv[1]]) as stand_in:
-        print(stand_in.server_port, flush=True)
-        stand_in.serve_forever()
-
-
-if __name__ == "__main__":
-    main()

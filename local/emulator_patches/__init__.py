@@ -1,19 +1,18 @@
 """All changes to the emulator (ministack): without them it would be more permissive than AWS, or ignore a setting.
 
 The patches replace private functions of one exact version and keep their signatures.
-tests/e2e/local/test_emulator_contract.py fails if another version changes what they rely on.
+``local.emulator_process`` applies them. tests/e2e/local/test_emulator_contract.py fails if another version changes what
+they rely on.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from local.errors import LocalCloudError
-from local.limits import Limits
 
 PINNED_VERSION = "1.5.33"
 
@@ -69,43 +68,8 @@ def setting(variable: ContextVar[Any], value: object) -> Iterator[None]:
         variable.reset(token)
 
 
-def install(
-    engines: Iterable[Callable[[], object]], *, logs: Path, runtime_dir: Path, limits: Callable[[], Limits]
-) -> None:
-    """Apply all patches; call it before the emulator serves, and after its environment is set, which its import reads.
-
-    ``engines``: each adds a service that has job runs. ``logs``: the folder for the functions' logs and for the record
-    of used permissions. ``runtime_dir``: an existing, empty folder for the packages that functions may import.
-    ``limits``: returns the account's limits whenever one is needed. Raises ``LocalCloudError`` if another version of
-    the emulator is installed, or a patch point has changed.
-    """
+def check_version() -> None:
+    """Raise ``LocalCloudError`` if another version of the emulator is installed."""
     version = metadata.version("ministack")
     if version != PINNED_VERSION:
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run `make setup`.")
-    from local.emulator_patches import (  # noqa: PLC0415
-        alarms,
-        buckets,
-        delivery_streams,
-        index_lag,
-        lambda_functions,
-        schedules,
-        service_quotas,
-        state_machines,
-    )
-    from local.emulator_patches.identities import encryption_keys, requests, roles  # noqa: PLC0415
-
-    state_machines.patch()
-    for add in engines:
-        add()
-    lambda_functions.patch(logs / "lambda", runtime_dir)
-    schedules.patch()
-    buckets.patch()
-    service_quotas.patch(limits)
-    delivery_streams.patch()
-    alarms.patch()
-    index_lag.patch(lambda: limits().index_lag_seconds)
-    # These come last, because they wrap what the others replace.
-    requests.record_uses(logs / "permissions.jsonl")
-    roles.patch()
-    requests.patch()
-    encryption_keys.patch()

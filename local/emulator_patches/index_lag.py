@@ -8,12 +8,14 @@ import contextvars
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict  # type: ignore[import-untyped]
 from ministack.services import dynamodb  # type: ignore[import-untyped]
 
 from local.emulator_patches import EmulatorValue, Original, setting, wrap
+from local.limits import Limits
 
 _OF_ITEMS = ("items", "ItemCount", "TableSizeBytes", "_index_members")
 """Entries of a table's record that follow from its items."""
@@ -48,18 +50,18 @@ class _Tables(AccountRegionScopedDict):  # type: ignore[misc]
     """All tables; a read of an index gets the replica."""
 
     __slots__ = ()
-    lag_seconds: Callable[[], float]
+    state: Path
+    """The folder of the cloud."""
 
     def get(self, key: str, default: EmulatorValue = None) -> EmulatorValue:
         table = super().get(key, default)
         if not table or not _reads_index.get():
             return table
-        return _replica(table).record(_Tables.lag_seconds())
+        return _replica(table).record(Limits.read(_Tables.state).index_lag_seconds)
 
 
-def patch(lag_seconds: Callable[[], float]) -> None:
-    """Apply the patch of this file; ``lag_seconds`` is called at each read of an index."""
-    _Tables.lag_seconds = lag_seconds
+def patch(state: Path) -> None:
+    _Tables.state = state
     dynamodb._tables.__class__ = _Tables
     wrap(dynamodb, "_set_item", _write)
     wrap(dynamodb, "_remove_item", _write)

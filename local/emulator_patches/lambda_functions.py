@@ -1,6 +1,5 @@
 """Lambda: imports as on AWS, errors by the class of their exception, a log file for each function."""
 
-import contextvars
 import sys
 import threading
 from datetime import UTC, datetime
@@ -16,11 +15,11 @@ from local.emulator_patches import EmulatorValue, Original, wrap
 # The packages of AWS's Python runtime.
 _RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3")
 
-_REPORT = '{"status": "error", "error": str(e), "trace"'
-_PATCHED_REPORT = '{"status": "ok", "error": str(e), "error_type": type(e).__name__, "trace"'
+_TRACE = "raised by the handler"
+_REPORT = '{"status": "error", "error": str(e), "trace": traceback.format_exc()}'
+_ANSWER = '{"errorMessage": str(e), "errorType": type(e).__name__, "%s": traceback.format_exc()}' % _TRACE  # noqa: UP031
+_PATCHED_REPORT = f'{{"status": "ok", "result": {_ANSWER}}}'
 """A worker's report of its handler's exception. The emulator ends a worker whose status is "error"."""
-
-_error_type: contextvars.ContextVar[str | None] = contextvars.ContextVar("error_type", default=None)
 _log_lock = threading.Lock()
 
 
@@ -28,7 +27,6 @@ def patch(logs: Path, runtime_dir: Path) -> None:
     """Apply the patches of this file. ``logs``: the folder for the functions' logs."""
     logs.mkdir(parents=True, exist_ok=True)
     _patch_worker(runtime_dir)
-    wrap(lambda_runtime.Worker, "invoke", _invoke)
     wrap(lambda_svc, "_execute_function_warm", _execute_function_warm)
     wrap(lambda_svc, "_emit_lambda_logs", partial(_emit_lambda_logs, logs))
 
@@ -47,23 +45,18 @@ def _patch_worker(runtime_dir: Path) -> None:
     lambda_runtime._PYTHON_WORKER_SCRIPT = preamble + script
 
 
-def _invoke(original: Original, *args: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
-    result = original(*args, **options)
-    _error_type.set(result.get("error_type"))
-    return {**result, "status": "error"} if "error" in result else result
-
-
 def _execute_function_warm(original: Original, *invocation: EmulatorValue) -> EmulatorValue:
     """A failed function's errorType is the class name of its exception, which Retry and Catch of state machines use.
 
     Its process takes the next event, as on AWS: there only a crash and a timeout reset an execution environment.
     Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html.
     """
-    _error_type.set(None)
     result = original(*invocation)
-    if result.get("error") and (name := _error_type.get()):
-        result["body"]["errorType"] = name
-    return result
+    body = result.get("body")
+    if not isinstance(body, dict) or _TRACE not in body:
+        return result
+    trace = body.pop(_TRACE)
+    return {"body": body, "error": True, "log": f"{result['log']}\n{trace}".strip()}
 
 
 def _emit_lambda_logs(folder: Path, original: Original, *log: EmulatorValue, **options: EmulatorValue) -> None:

@@ -21,6 +21,7 @@ from local.emulator_patches.state_machines import Right, Rights
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
 from local.job_launch import JobLaunch, JobRuns
+from local.limits import Limits
 
 SERVICE = "glue.amazonaws.com"
 SUCCEEDED = "SUCCEEDED"
@@ -56,7 +57,7 @@ class GlueRuns(JobRuns):
 
     def _check_quotas(self, new: Mapping[str, Any]) -> None:
         live = [run for run in self._runs.values() if run["JobRunState"] in LIVE_STATES]
-        limits, runs = self._settings.limits(), [*live, new]
+        limits, runs = Limits.read(self._settings.state), [*live, new]
         for name, used, limit in (
             ("concurrent job runs", len(runs), limits.glue_runs),
             ("task DPUs", sum(map(dpus_of, runs)), limits.glue_dpus),
@@ -83,8 +84,8 @@ class GlueRuns(JobRuns):
 
     def _has_capacity(self, run: dict[str, Any]) -> bool:
         """Wait, as a run of the class FLEX does, until AWS has spare capacity; False if it had none for too long."""
-        end = time.monotonic() + self._settings.limits().flex_wait_minutes * self._settings.minute_seconds
-        while run.get("ExecutionClass") == "FLEX" and not self._settings.limits().flex_capacity:
+        end = time.monotonic() + Limits.read(self._settings.state).flex_wait_minutes * self._settings.minute_seconds
+        while run.get("ExecutionClass") == "FLEX" and not Limits.read(self._settings.state).flex_capacity:
             with self._lock:
                 if run["JobRunState"] == "STOPPING":
                     return True
@@ -125,10 +126,6 @@ def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
         arguments=tuple(words),
         environment={},
     )
-
-
-def find_run(name: str, run_id: str) -> dict[str, Any] | None:
-    return next((run for run in glue._job_runs.get(name, []) if run["Id"] == run_id), None)
 
 
 def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) -> dict[str, Any]:
@@ -179,22 +176,28 @@ def _keep_limits(response: EmulatorValue, name: str, properties: Mapping[str, An
     return response
 
 
-def _answer_start(runs: GlueRuns, data: dict[str, Any]) -> EmulatorValue:
+def _start(runs: GlueRuns, data: dict[str, Any]) -> dict[str, Any]:
     name = data.get("JobName")
     if name not in glue._jobs:
-        return glue.error_response_json("EntityNotFoundException", f"Job {name} not found", 400)
+        raise ServiceError("EntityNotFoundException", f"Job {name} not found")
     try:
-        run = runs.start(glue._jobs[name], data, glue._job_runs[name])
+        return runs.start(glue._jobs[name], data, glue._job_runs[name])
     except ServiceError as error:
         print(f"refused: a run of {name}: {error}", file=sys.stderr, flush=True)
+        raise
+
+
+def _answer_start(runs: GlueRuns, data: dict[str, Any]) -> EmulatorValue:
+    try:
+        return glue.json_response({"JobRunId": _start(runs, data)["Id"]})
+    except ServiceError as error:
         return glue.error_response_json(error.code, str(error), 400)
-    return glue.json_response({"JobRunId": run["Id"]})
 
 
 def _answer_stop(runs: GlueRuns, data: dict[str, Any]) -> EmulatorValue:
     name, stopped, errors = data["JobName"], [], []
     for run_id in data.get("JobRunIds", []):
-        run = find_run(name, run_id)
+        run = next((run for run in glue._job_runs.get(name, []) if run["Id"] == run_id), None)
         entry = {"JobName": name, "JobRunId": run_id}
         if run is not None and runs.stop(run):
             stopped.append(entry)
@@ -206,16 +209,12 @@ def _answer_stop(runs: GlueRuns, data: dict[str, Any]) -> EmulatorValue:
 
 def _start_job_run(runs: GlueRuns, resource: str, data: dict[str, Any]) -> dict[str, Any]:
     """The integration of Step Functions, with and without ``.sync``; the emulator lacks both."""
-    status, _, body = _answer_start(runs, data)
-    answer: dict[str, Any] = json.loads(body)
-    if status >= 400:
-        name = str(answer.get("__type", "GlueException")).rpartition("#")[2]
-        raise stepfunctions._ExecutionError(f"Glue.{name}", answer.get("message") or answer.get("Message", ""))
-    answer["JobName"] = data["JobName"]
+    try:
+        run = _start(runs, data)
+    except ServiceError as error:
+        raise stepfunctions._ExecutionError(f"Glue.{error.code}", str(error)) from None
     if not resource.endswith(".sync"):
-        return answer
-    run = find_run(data["JobName"], answer["JobRunId"])
-    assert run is not None
+        return {"JobRunId": run["Id"], "JobName": data["JobName"]}
     state_machines.wait_for_end(lambda: run["JobRunState"] not in LIVE_STATES, lambda: runs.stop(run))
     if run["JobRunState"] != SUCCEEDED:
         raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(run))

@@ -2,19 +2,15 @@
 
 import json
 import math
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 from boto3.dynamodb.types import TypeSerializer
 
 from bench.control_plane.__main__ import BEGIN_MARKER, END_MARKER, Measured, format_table
-from bench.control_plane.measure import calls, connect, publish
+from bench.control_plane.measure import calls, connect
 from bench.control_plane.night import NIGHTS, Night
-from bench.control_plane.stand_in import STATISTICS, StandIn
+from bench.control_plane.stand_in import StandIn
 from bench.control_plane.table import MAX_PAGE_BYTES, Table
 from lake.ledger import State
 from lake.manifest import Lane
@@ -55,17 +51,6 @@ def test_a_query_has_pages_of_at_most_a_megabyte(table: Table) -> None:
     assert found == [f"{number:05}" for number in range(300)]
 
 
-@contextmanager
-def served(night: Night) -> Iterator[str]:
-    """The endpoint of a night behind HTTP, in a thread."""
-    with StandIn(night) as stand_in:
-        threading.Thread(target=stand_in.serve_forever).start()
-        try:
-            yield f"http://127.0.0.1:{stand_in.server_port}"
-        finally:
-            stand_in.shutdown()
-
-
 @pytest.fixture(autouse=True)
 def without_latency(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "bench")
@@ -75,8 +60,8 @@ def without_latency(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_functions_run_on_a_night() -> None:
     # Given
-    with served(SMALL) as endpoint:
-        services = connect(endpoint)
+    with StandIn(SMALL) as stand_in:
+        services = connect(stand_in.endpoint)
         functions = calls(SMALL, services)
         assert sum(1 for _ in services.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == SMALL.divided
         # When, Then: the ten parts of the last hour become one manifest per dataset, as in the hour before
@@ -91,10 +76,10 @@ def test_the_functions_run_on_a_night() -> None:
         assert found["found"] == found["known"] > 0
         assert functions["sweep"]()["adopted"] == 0
         # When the manifests of the last hour are DONE, then this hour of both datasets is complete
-        publish(endpoint, SMALL.last_hour)
+        stand_in.publish(SMALL.last_hour)
         assert functions["hours"]() == {"completed": 2}
         # And the night is settled when all are DONE
-        publish(endpoint, "")
+        stand_in.publish("")
         assert not list(services.ledger.manifests.open(Lane.BATCH, State.QUEUED))
         assert functions["settle"]()["done"] == 4
 
@@ -106,17 +91,16 @@ def test_settle_reads_a_hundred_rows_and_lists_a_thousand_objects_with_a_request
     assert (night.divided, night.objects) == (115 * datasets, 10)
     # The last hour of a dataset becomes a manifest
     manifests = 116 * datasets
-    with served(night) as endpoint:
-        functions = calls(night, connect(endpoint))
+    with StandIn(night) as stand_in:
+        functions = calls(night, connect(stand_in.endpoint))
         functions["divide"]()
         functions["plan"]()
-        publish(endpoint, "")
-        urlopen(endpoint + STATISTICS).close()
+        stand_in.publish("")
+        stand_in.statistics()
         # When
         assert functions["settle"]()["done"] == manifests
         # Then
-        with urlopen(endpoint + STATISTICS) as answer:
-            requests = json.load(answer)["requests"]
+        requests, _ = stand_in.statistics()
     assert requests["GetObject"] == 1
     assert requests["BatchGetItem"] <= math.ceil(manifests / 100)
     # The last page is not full: for each dataset, for the commit documents of 500 manifests, and for each of two days

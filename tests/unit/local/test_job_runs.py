@@ -16,7 +16,7 @@ from local.engines.emr_serverless import EmrRuns
 from local.engines.glue import NO_CAPACITY, GlueRuns
 from local.errors import ServiceError
 from local.isolation import AccessKey
-from local.job_launch import JobProcesses, JobRuns, JobSettings
+from local.job_launch import JobRuns, JobSettings
 from local.limits import Limits
 from tests.e2e.waiting import wait_for
 
@@ -28,21 +28,16 @@ class JobHarness:
 
     def __init__(self, kind: type[JobRuns], folder: Path, minute_seconds: float = 60.0, **options: Any) -> None:
         self.folder = folder
-        self.limits = Limits()
+        (folder / "emulator").mkdir()
+        self.limit(Limits())
         self.records: list[dict[str, Any]] = []
         """Records of the runs of a Glue job."""
-        self.processes = JobProcesses()
-        self.settings = JobSettings(
-            "http://127.0.0.1:9",
-            folder / "runs",
-            folder / "logs",
-            (),
-            folder / "classes.jsa",
-            lambda: self.limits,
-            minute_seconds,
-        )
+        self.settings = JobSettings("http://127.0.0.1:9", folder, (), folder / "classes.jsa", minute_seconds)
         key = AccessKey("ASIAJOB", "secret", "token")
-        self.runs: Any = kind(self.settings, lambda *_role: key, self._fetch, self.processes, **options)
+        self.runs: Any = kind(self.settings, lambda *_role: key, self._fetch, **options)
+
+    def limit(self, limits: Limits) -> None:
+        limits.write(self.folder)
 
     def _fetch(self, _key: AccessKey, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)
@@ -55,7 +50,7 @@ class JobHarness:
         return f"s3://code/{name}"
 
     def log(self, run: str) -> str:
-        (file,) = self.settings.logs.rglob(f"{run}.log")
+        (file,) = (self.folder / "logs").rglob(f"{run}.log")
         return file.read_text()
 
     def job(self, script: str, **properties: Any) -> dict[str, Any]:
@@ -85,7 +80,7 @@ def reach(run: dict[str, Any], key: str, *states: str) -> dict[str, Any]:
 def glue(tmp_path):
     harness = JobHarness(GlueRuns, tmp_path)
     yield harness
-    harness.processes.kill_all()
+    harness.runs.close()
 
 
 HANDLED = "except ZeroDivisionError:\n  traceback.print_exc()\n  raise SystemExit('give a dataset')"
@@ -122,7 +117,7 @@ def test_a_batch_run_has_the_seconds_of_all_workers_and_a_streaming_run_its_time
 
 def test_a_run_that_begins_while_the_cloud_ends_has_no_process(glue):
     # Given a cloud whose processes were killed, and an earlier accepted start
-    glue.processes.kill_all()
+    glue.runs.close()
     # When, Then
     run = glue.run_to_end(glue.job(HANGING))
     assert (run["JobRunState"], "the local cloud ends" in run["ErrorMessage"]) == ("FAILED", True)
@@ -165,14 +160,14 @@ def test_script_sees_its_deployed_modules_and_not_the_checkout(glue):
 
 def test_spark_settings_of_the_job_override_the_local_ones(glue):
     run = glue.run_to_end(glue.job("", DefaultArguments={"--conf": "spark.a=1 --conf spark.master=local[1]"}))
-    conf = (glue.settings.runs / run["Id"] / "spark.conf").read_text().splitlines()
+    conf = (glue.folder / "runs" / run["Id"] / "spark.conf").read_text().splitlines()
     assert {"spark.a 1", "spark.master local[1]"} <= set(conf)
     assert "spark.master local[2]" not in conf
 
 
 def test_runs_of_all_jobs_count_until_they_have_ended(glue):
     # Given the maximum number of runs in the account
-    glue.limits = Limits(glue_runs=2)
+    glue.limit(Limits(glue_runs=2))
     first, _ = glue.start("stream"), glue.start("batch")
     # When another job starts, then it is refused
     with pytest.raises(ServiceError, match="Max concurrent job runs per account exceeded: 2"):
@@ -184,7 +179,7 @@ def test_runs_of_all_jobs_count_until_they_have_ended(glue):
 
 
 def test_dpus_of_all_workers_count(glue):
-    glue.limits = Limits(glue_dpus=10)
+    glue.limit(Limits(glue_dpus=10))
     glue.start("stream", NumberOfWorkers=4)
     with pytest.raises(ServiceError, match="Max task DPUs per account exceeded: 10"):
         glue.start("batch", WorkerType="G.1X", NumberOfWorkers=7)
@@ -193,7 +188,7 @@ def test_dpus_of_all_workers_count(glue):
 
 def test_a_flex_run_waits_for_spare_capacity_and_then_fails_without_a_bill(glue):
     # Given an account for which AWS has no spare capacity, and a wait of zero minutes
-    glue.limits = Limits(flex_capacity=False, flex_wait_minutes=0)
+    glue.limit(Limits(flex_capacity=False, flex_wait_minutes=0))
     job = glue.job(HANGING)
     # When
     run = glue.run_to_end(job, ExecutionClass="FLEX")
@@ -207,11 +202,11 @@ def test_a_flex_run_waits_for_spare_capacity_and_then_fails_without_a_bill(glue)
 
 def test_a_waiting_flex_run_begins_when_there_is_capacity(glue):
     # Given
-    glue.limits = Limits(flex_capacity=False)
+    glue.limit(Limits(flex_capacity=False))
     run = glue.runs.start(glue.job("pass"), {"ExecutionClass": "FLEX"}, glue.records)
     wait_for("the wait", lambda: run["JobRunState"] == "WAITING")
     # When, Then
-    glue.limits = Limits()
+    glue.limit(Limits())
     reach(run, "JobRunState", "SUCCEEDED")
 
 
@@ -231,7 +226,7 @@ APPLICATION = {
 def emr(tmp_path: Path) -> Iterator[JobHarness]:
     harness = JobHarness(EmrRuns, tmp_path, minute_seconds=0.5)
     yield harness
-    harness.processes.kill_all()
+    harness.runs.close()
 
 
 def request_of(emr: JobHarness, script: str, parameters: str = SMALL, **fields: Any) -> dict[str, Any]:

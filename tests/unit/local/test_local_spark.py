@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local.class_archive import java_command, java_options, make_archive, spark_environment
+from local.class_archive import LOCAL_SPARK, java_command, java_options, make_archive, spark_environment
 from local.errors import LocalCloudError
 from local.spark_jars import resolve
 
@@ -27,12 +27,10 @@ print("mapped", ".jsa" in open(f"/proc/{pid}/maps").read())
 
 def spark_run(folder: Path, archive: Path) -> str:
     properties = {
+        **LOCAL_SPARK,
         "spark.own": "a b",
         "spark.master": "local[1]",
-        "spark.ui.enabled": "false",
         "spark.local.dir": str(folder),
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": java_options(archive),
     }
     environment = spark_environment(properties, folder / "spark.conf", archive)
