@@ -321,16 +321,7 @@ def folders_on(page: Any, prefix: str) -> Iterator[str]:  # noqa: ANN401
     return (item["Prefix"].removeprefix(prefix).removesuffix("/") for item in page.get("CommonPrefixes", []))
 
 
-def folder_pages(services: Services, prefix: str, stop_at: datetime | None = None) -> Iterator[Any]:
+def folder_pages(services: Services, prefix: str) -> Iterator[Any]:
     """Pages of the folders after the prefix, including folders whose current objects are all deleted."""
-    markers: dict[str, Any] = {}
-    while stop_at is None or services.clock() < stop_at:
-        page = services.s3.list_object_versions(
-            Bucket=services.resources.input_bucket, Prefix=prefix, Delimiter="/", **markers
-        )
-        yield page
-        if not page["IsTruncated"]:
-            return
-        markers = {"KeyMarker": page["NextKeyMarker"]}
-        if page.get("NextVersionIdMarker"):
-            markers["VersionIdMarker"] = page["NextVersionIdMarker"]
+    pages = services.s3.get_paginator("list_object_versions")
+    return iter(pages.paginate(Bucket=services.resources.input_bucket, Prefix=prefix, Delimiter="/"))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 from lake.dataset_rules import matching_rule, named_datasets, skip_old_days
 from lake.documents import decode_partial
@@ -178,7 +179,7 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
             continue
         is_listed = False
         with repair.isolated("folders", prefix=rule.prefix):
-            for page in folder_pages(services, rule.prefix, stop_at):
+            for page in takewhile(lambda _: services.clock() < stop_at, folder_pages(services, rule.prefix)):
                 unknown = (folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) not in names)
                 # The keys of a folder can belong to a dataset with another name, or to none.
                 new = sorted({matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names})
