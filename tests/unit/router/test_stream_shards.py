@@ -59,36 +59,36 @@ def end_runs(deployment: Deployment, *shards: str) -> None:
 
 def test_all_shards_share_a_window_and_each_ends_by_itself(deployment: Deployment) -> None:
     # When it opens, Then each has a run and a row
-    assert act(deployment, "start") == {"running": True, "windowOver": False, "stopped": False}
+    assert act(deployment, "start") == {"running": True, "windowOver": False}
     assert running(deployment) == set(JOBS)
     windows = {deployment.ledger.stream.of(shard).get().window_until for shard in JOBS}
     assert windows == {"2026-11-20T19:15:00.000+00:00"}
     for shard in JOBS:
         deployment.ledger.stream.of(shard).begin_run("jr", deployment.now)
     # When it ends, and one of them at once
-    assert act(deployment, "stop")["stopping"] == "1=jr_1,2=jr_2,3=jr_3"
+    assert act(deployment, "stop")["stopping"] == {"1": ["jr_1"], "2": ["jr_2"], "3": ["jr_3"]}
     end_runs(deployment, "2")
     waits(deployment, "2")
-    answer = act(deployment, "stop", "1,2,3")
-    assert (answer["stopped"], answer["stopping"]) == (False, "1=jr_1,3=jr_3")
+    answer = act(deployment, "stop", {"1": [], "2": [], "3": []})
+    assert (answer["stopped"], answer["stopping"]) == (False, {"1": ["jr_1"], "3": ["jr_3"]})
     # Then its remaining work has a new run, which no later round asks to end
     assert running(deployment) == set(JOBS)
     end_runs(deployment, "1")
-    assert act(deployment, "stop", answer["stopping"])["stopping"] == "3=jr_3"
+    assert act(deployment, "stop", answer["stopping"])["stopping"] == {"3": ["jr_3"]}
     assert not deployment.ledger.stream.of("2").get().stop_requested
     # And only a run that did not end in time is killed
-    assert act(deployment, "kill", "3")["killed"] == 1
+    assert act(deployment, "kill", {"3": []})["killed"] == 1
     assert running(deployment) == {"2"}
 
 
 def test_a_shard_that_was_removed_meanwhile_gets_no_request(deployment: Deployment) -> None:
     act(deployment, "start")
     deployment.configure()
-    assert act(deployment, "stop", "2,3") == {
+    assert act(deployment, "stop", {"2": [], "3": []}) == {
         "running": False,
         "windowOver": True,
         "stopped": True,
-        "stopping": "",
+        "stopping": {},
     }
 
 
