@@ -11,8 +11,6 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from lake.errors import InvalidInputError, UnusableDocumentError
 from lake.layout import is_archived, list_versions
 from lake.ledger import ManifestRow, State
@@ -53,7 +51,7 @@ LINES_RESUBMITTED = (
 FIELDS = ("manifests", "files", "dataset", "from", "to", "all", "dryRun", "request", "token")
 EXAMPLE = (
     '{"manifests": ["<id>"]}, {"files": ["s3://bucket/key"]} or '
-    '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
+    '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}, with "request": "<a new id>"'
 )
 WITHOUT_FILES = REPLACED | {State.ABANDONED}
 """States of manifests whose files have another manifest, which is visited as well."""
@@ -87,7 +85,9 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     manifests, files, selection = parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE)
     every, dry_run, request = parse_flag(fields, "all"), parse_flag(fields, "dryRun"), fields.get("request")
     if not isinstance(request, str) or not REQUEST_ID.fullmatch(request):
-        raise InvalidInputError(f"request = {request!r} is not a valid id: pass up to 128 characters without spaces")
+        raise InvalidInputError(
+            f"request = {request!r} is not a valid id: pass a new one of up to 128 characters without spaces"
+        )
     progress = decode_token(ReprocessProgress, fields.get("token"), "reprocess")
     report = RequestReport(REPROCESS_COUNTS, Counter(progress.counts))
     work = Reprocessing(services, report, request, every, dry_run, progress.queued)
@@ -105,15 +105,9 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     }
 
 
-_handler = lambda_handler(reprocess, answers_refusals=True)
-
-
-def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ANN401
-    """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"all"?``, ``"dryRun"?``,
-    ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
-    """
-    with_id = {"request": context.aws_request_id, **event} if isinstance(event, dict) else event
-    return _handler(with_id, context)
+handler = lambda_handler(reprocess, answers_refusals=True)
+"""``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"request"``, ``"all"?``,
+``"dryRun"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end."""
 
 
 @dataclass(slots=True)

@@ -167,8 +167,9 @@ REFUSED = [
     (reprocess, {"manifests": [MANIFEST], "to": "2026-11-20"}, "reprocess was given manifests and a dataset or hours"),
     (reprocess, {"manifests": ["../x"]}, "'../x' is not a valid manifest id: pass one that explain or a verdict names"),
     (reprocess, {"files": FILES, "all": "yes"}, "all = 'yes' is neither true nor false"),
+    (reprocess, {"files": FILES}, "request = None is not a valid id: pass a new one of up to 128 characters"),
     (reprocess, {"files": FILES, "request": "a b"}, "request = 'a b' is not a valid id"),
-    (reprocess, {"from": "2026-11-20", "token": "xyz"}, "token is not one that reprocess has returned"),
+    (reprocess, {"from": "2026-11-20", "request": "r", "token": "xyz"}, "token is not one that reprocess has returned"),
     (resubmit, {}, "resubmission = None is not a valid name"),
     (resubmit, {"resubmission": "../plans"}, "resubmission = '../plans' is not a valid name"),
     (resubmit, {"name": "x"}, "resubmit does not know the input field 'name'"),
@@ -201,7 +202,8 @@ def test_a_state_machine_gets_the_error_that_it_catches(
     with pytest.raises(InvalidInputError, match="dataset = 'nowhere' is unknown"):
         invoke(reprocess, deployment, event, monkeypatch)
     # And the field changes nothing in a valid request
-    answer = invoke(reprocess, deployment, {"from": "2026-11-20", "raiseRefusal": True}, monkeypatch)
+    event = {"from": "2026-11-20", "request": "r", "raiseRefusal": True}
+    answer = invoke(reprocess, deployment, event, monkeypatch)
     assert answer["queued"] == 0
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -133,20 +132,6 @@ def test_a_successor_that_cannot_be_read_stops_no_other(deployment: Deployment) 
     # When, Then
     assert counts(ask(deployment, "a", "b")) == {"queued": 1, "files": 1, "open": 1}
     assert generations(deployment, other) == [("QUEUED", 2)]
-
-
-def test_an_invocation_without_a_request_id_uses_its_own(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: Lambda repeats an asynchronous invocation with the same id
-    monkeypatch.setattr("router.entry.container_services", lambda: deployment.services)
-    manifest = failed(deployment, "a")
-    names = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
-    context: Any = SimpleNamespace(**{name: f"the-{name}" for name in names})
-    # When, Then
-    assert counts(handler_module.handler({"manifests": [manifest]}, context))["queued"] == 1
-    assert counts(handler_module.handler({"manifests": [manifest]}, context)) == {"repeated": 1}
-    assert deployment.row(manifest).request == "the-aws_request_id"
 
 
 @pytest.mark.parametrize(
