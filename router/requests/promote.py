@@ -30,7 +30,7 @@ from router.requests.selection import (
     visit,
 )
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
-from router.stream.runs import FailedStartsError, ensure_all_running
+from router.stream.runs import FailedStartsError, ensure_running
 from router.telemetry import logger
 
 MAX_SUCCESSORS = 90
@@ -68,7 +68,7 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
         visit(dict.fromkeys(manifests), work.move, threads=PARALLEL_MOVES)
     # Not raised: the files have moved, and a failed promote would hide that.
-    error = next(iter(ensure_all_running(services, sorted(work.waiting)).values()), None)
+    error = next(iter(ensure_running(services, sorted(work.waiting)).values()), None)
     if error is not None:
         message = f"the streaming job was not started ({error}): remove the cause, then the sweep starts it"
         report.messages.insert(0, str(error) if isinstance(error, FailedStartsError) else message)

@@ -114,7 +114,7 @@ def test_a_run_that_a_file_has_started_meanwhile_is_not_asked_to_stop(deployment
     stopping = act(deployment, "stop")["stopping"]
     fail_runs(deployment)
     deployment.ledger.stream.end()
-    assert ensure_running(deployment.services, FIRST_SHARD)
+    assert ensure_running(deployment.services, [FIRST_SHARD]) == {}
     # Then that run is neither asked to end nor killed
     answer = act(deployment, "stop", stopping)
     assert (answer["stopped"], answer["running"], answer["stopping"]) == (True, True, {})
@@ -169,7 +169,9 @@ def test_a_file_that_arrives_after_a_kill_does_not_wait_for_a_sweep(deployment: 
     assert runs(deployment) == ["FAILED", "RUNNING"]
     # And the heartbeat of the new run is trusted
     deployment.ledger.stream.begin_run("jr_2", deployment.now)
-    assert not ensure_running(deployment.services, FIRST_SHARD)
+    deployment.glue.start_job_run = Mock()  # type: ignore[method-assign]
+    assert ensure_running(deployment.services, [FIRST_SHARD]) == {}
+    deployment.glue.start_job_run.assert_not_called()
 
 
 def redelivered(deployment: Deployment) -> bool:

@@ -169,7 +169,7 @@ def test_another_deployment_starts_its_own_run(deployment: Deployment, emr: Fake
     newer = replace(LAUNCH, entry_point="s3://code/newer.py")
     deployment.services = replace(deployment.services, stream_launch=newer)
     # Then the request, which differs, has another client token
-    assert ensure_running(deployment.services, "1")
+    assert ensure_running(deployment.services, ["1"]) == {}
     assert emr.states() == ["FAILED", "SUBMITTED"]
 
 
@@ -185,5 +185,6 @@ def test_a_start_that_is_refused_is_an_error(
     deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch, code: str, expected: Any
 ) -> None:
     monkeypatch.setattr(emr, "start_job_run", Mock(side_effect=emr_error(code)))
+    errors = ensure_running(deployment.services, ["1"])
     with expected:
-        ensure_running(deployment.services, "1")
+        raise errors["1"]

@@ -17,7 +17,7 @@ from router.ownership.owner import write_pointer
 from router.requests.promote import promote
 from router.route.decide_lane import decide_lanes
 from router.route.handler import route
-from router.stream.runs import ensure_all_running
+from router.stream.runs import ensure_running
 from router.sweep.handler import sweep
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
@@ -170,7 +170,7 @@ def test_an_engine_that_does_not_answer_is_awaited_once_for_all_shards(deploymen
     services = replace(deployment.services, glue=deployment.glue)
     with patch.object(deployment.glue, "start_job_run", start_slowly):
         # When a function starts all of them, Then none waits for the answer of another
-        assert ensure_all_running(services, list(JOBS)) == {}
+        assert ensure_running(services, list(JOBS)) == {}
     assert running(deployment) == set(JOBS)
 
 
