@@ -53,8 +53,8 @@ EXAMPLE = (
     '{"manifests": ["<id>"]}, {"files": ["s3://bucket/key"]} or '
     '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}, with "request": "<a new id>"'
 )
-WITHOUT_FILES = REPLACED | {State.ABANDONED}
-"""States of manifests whose files have another manifest, which is visited as well."""
+PASSED_OVER = REPLACED | {State.ABANDONED}
+"""States in which a listed row is neither queued nor counted: other manifests have its files."""
 REPROCESS_COUNTS = ("queued", "open", "repeated", "converted", "ignored", "unusable", "unknown", "files", "bytes")
 """Manifests by outcome; ``unknown`` and ``ignored`` also count files without a manifest. ``files`` and ``bytes`` are
 sums over the queued manifests."""
@@ -151,7 +151,7 @@ class Reprocessing:
             listed = chain.from_iterable(in_parallel(ledger.partitions.manifests, hours))
             for page in follow(ledger, listed, on_damage=lambda error: self.report.add("unusable", 1, str(error))):
                 # The pages include the successors of superseded manifests.
-                in_parallel(self.queue, (row for _, row in page if row is not None and row.state not in WITHOUT_FILES))
+                in_parallel(self.queue, (row for _, row in page if row is not None and row.state not in PASSED_OVER))
             visited = hours[-1]
         return None
 

@@ -77,7 +77,7 @@ def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     deployment.wait(timedelta(hours=12))
-    last = {"shards": {"1": []}}
+    last: dict[str, Any] = {"shards": {"1": []}}
     assert stream_control({"action": "stop", **last}, deployment.services)["stopping"] == {"1": ["jr_1"]}
     # When a person or the next execution opens another one
     act(deployment, "start")
