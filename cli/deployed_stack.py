@@ -1,7 +1,7 @@
 """One deployed stack, found by its stage and reached through its outputs: the same on AWS and on the local cloud."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
@@ -134,9 +134,9 @@ class DeployedStack:
         """Whether the dataset has a current Iceberg table, not a table left from before it was moved back to Hive."""
         return bool(self.outputs.tables) and self.settings().has_table(dataset)
 
-    def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
-        """Invoke ``stream_control`` as a person: start, watch, stop or kill; empty ``shards``: all of them."""
-        event = {"action": action, "shards": shards, "manual": True}
+    def control_stream(self, action: str, shards: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
+        """Invoke ``stream_control`` as a person: start, watch, stop or kill; no ``shards``: all of them."""
+        event = {"action": action, "shards": shards or {}, "manual": True}
         return self.invoke("stream_control", event)
 
     def change_table(self, request: Mapping[str, str]) -> dict[str, Any]:

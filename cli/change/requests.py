@@ -101,9 +101,8 @@ def reprocess_command(
     selection = {"files": uris or None, "manifests": manifest or None, "dataset": dataset, "from": first, "to": last}
     fields = given(selection)
     _check_target("reprocess", fields, {"files", "manifests"})
-    only = "all" if every else "failed"
     # All pages are one request, for which the function queues a manifest once, even if an invocation is repeated.
-    event = {**fields, "only": only, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
+    event = {**fields, "all": every, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
     while True:
         response = stack.invoke("reprocess", event)
         if not as_json:

@@ -163,7 +163,7 @@ class Demo:
             self._run_night()
             return [*arrived, *late]
         self._commit_table(list(twice))
-        self.stack.invoke("reprocess", {"manifests": list(twice.values()), "only": "all"})
+        self.stack.invoke("reprocess", {"manifests": list(twice.values()), "all": True, "request": "demo"})
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder,
             spark_with_iceberg(Path(folder), self.cloud.endpoint, self.cloud.access_key) as spark,

@@ -6,9 +6,9 @@ Also the names of the engines, the units that they bill, a job run's bill, and w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,11 +34,11 @@ MICRO = 1_000_000
 class StreamRuns(Protocol):
     """The runs of one streaming job. Each method raises botocore's errors."""
 
-    def start(self, token: Callable[[timedelta], str]) -> str | None:
-        """Start a run and return its id; None if one exists already.
+    def start(self, shard: str, row: StreamRow, now: datetime) -> str | None:
+        """Start a run at ``now`` (aware) and return its id; None if one exists already.
 
-        ``token`` returns the client token of the start. Callers within the given time get the same one, and of several
-        starts with one token only the first is made. Raises ``TransientError`` if the job cannot start now.
+        ``row``, the shard's, was read before. Callers at the same time get the same run, even if the service does not
+        list it yet. Raises ``TransientError`` if the job cannot start now.
         """
 
     def end_cause(self, row: StreamRow) -> str:
@@ -115,12 +115,10 @@ class EngineDescription(ABC):
         """End a run of the job at once. Raises botocore's errors."""
 
     @abstractmethod
-    def stream_runs(self, client: Any, job: str, shard: str, launch: EmrLaunch | None) -> StreamRuns:  # noqa: ANN401
-        """The runs of a shard's streaming job; ``launch`` has what a start needs on an engine without job resources."""
-
-    @abstractmethod
-    def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        """Ids of the live runs of a streaming job; ``application`` is the stack's output of this name."""
+    def stream_runs(self, client: Any, job: str, application: str, launch: EmrLaunch | None = None) -> StreamRuns:  # noqa: ANN401
+        """The runs of a streaming job. ``application`` is the stack's output of this name; ``launch`` has what a start
+        needs on an engine without job resources.
+        """
 
     @abstractmethod
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -66,10 +67,9 @@ HEAP_SIXTEENTHS = 10
 """Share of a worker's memory that the JVM gets, in sixteenths: as assumed of Glue."""
 START_SETTLES = timedelta(minutes=1)
 """Assumed time after which a started run is in the list of runs, or its start was abandoned."""
-RETRIED_ERRORS = frozenset({"ConflictException", "ValidationException"})
-"""Answers to StartJobRun after which the start is retried. Either another request, sent by a function of the
-previous deployment, has used the client token, or the application is just stopping (assumed: AWS names no error for
-it). An invalid request gets the second code too; its error persists, and the watch of the stream notifies people."""
+RETRIED_ERROR = "ValidationException"
+"""Answer to StartJobRun after which the start is retried: the application may be just stopping (assumed: AWS names no
+error for it). An invalid request gets it too; its error persists, and the watch of the stream notifies people."""
 IMMEDIATELY = 0
 """Grace period of a cancelled run in seconds: the run was already asked to end (Amazon EMR Serverless User Guide, "EMR
 Serverless job run cancellation with grace period"; the default of a streaming run is 120)."""
@@ -195,14 +195,8 @@ class EmrServerless(EngineDescription):
         application, job_run = split_run_id(run)
         client.cancel_job_run(applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY)
 
-    def stream_runs(self, client: Any, job: str, shard: str, launch: EmrLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
-        assert launch is not None, "the stack passes it to each function that starts a streaming run"
-        return EmrStreamRuns(client, job, shard, launch)
-
-    def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        """The ids, made by ``run_id``, of this job's live runs; the application has the runs of all shards."""
-        runs = _list_runs(client, {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)})
-        return [run_id(application, run["id"]) for run in runs if run.get("name") == job]
+    def stream_runs(self, client: Any, job: str, application: str, launch: EmrLaunch | None = None) -> EmrStreamRuns:  # noqa: ANN401
+        return EmrStreamRuns(client, job, application, launch)
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:
         """Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch"."""
@@ -230,19 +224,25 @@ EMR_SERVERLESS = EmrServerless(
 class EmrStreamRuns:
     emr: Any
     job: str
-    shard: str
-    launch: EmrLaunch
+    application: str
+    launch: EmrLaunch | None
 
-    def start(self, token: Callable[[timedelta], str]) -> str | None:
+    def start(self, shard: str, row: StreamRow, now: datetime) -> str | None:
         """Starts no run while one is live: EMR Serverless would run both in parallel, or queue the second one. Callers
-        that start at the same time start one run, because they share the client token in the shard's row.
+        that have read the same row send the same client token, and so start one run.
         """
+        assert self.launch is not None, "the stack passes it to each function that starts a streaming run"
         if self.live():
             return None
+        if row.started_at is not None and now - datetime.fromisoformat(row.started_at) < START_SETTLES:
+            return row.started_run
+        # Each run that was started or has begun changes the row, and another deployment has another launch.
+        start = f"{self.job} {self.launch} {row.run} {row.started_run}"
+        token = hashlib.sha256(start.encode()).hexdigest()
         try:
-            started = self.emr.start_job_run(**self.launch.request(self.shard, self.job, token(START_SETTLES)))
+            started = self.emr.start_job_run(**self.launch.request(shard, self.job, token))
         except ClientError as error:
-            if error_code(error) not in RETRIED_ERRORS:
+            if error_code(error) != RETRIED_ERROR:
                 raise
             if self.live():
                 return None
@@ -253,14 +253,16 @@ class EmrStreamRuns:
         return str(started["jobRunId"])
 
     def end_cause(self, row: StreamRow) -> str:
-        request: dict[str, Any] = {"applicationId": self.launch.application, "mode": STREAMING}
+        request: dict[str, Any] = {"applicationId": self.application, "mode": STREAMING}
         if row.started_at is not None:
             request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES
         run = next((run for run in _list_runs(self.emr, request) if run["id"] == row.started_run), None)
         return NO_REASON if run is None else end_reason(run["state"], run.get("stateDetails"))
 
     def live(self) -> list[str]:
-        return EMR_SERVERLESS.live_stream_runs(self.emr, self.job, self.launch.application)
+        """The ids are made by ``run_id``; the application has the runs of all shards."""
+        runs = _list_runs(self.emr, {"applicationId": self.application, "mode": STREAMING, "states": list(LIVE_STATES)})
+        return [run_id(self.application, run["id"]) for run in runs if run.get("name") == self.job]
 
     def end(self, runs: Sequence[str]) -> None:
         """Sends one request for each run; leaves a run that has ended meanwhile as it is."""

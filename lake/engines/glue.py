@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -26,7 +25,8 @@ from lake.errors import TransientError
 from lake.faults import error_code
 
 if TYPE_CHECKING:
-    from lake.engines.emr_serverless import EmrLaunch
+    from datetime import datetime
+
     from lake.ledger import StreamRow
     from lake.settings import Settings, StreamSettings
 
@@ -104,11 +104,8 @@ class Glue(EngineDescription):
     def end_run(self, glue: GlueClient, job: str, run: str) -> None:
         glue.batch_stop_job_run(JobName=job, JobRunIds=[run])
 
-    def stream_runs(self, glue: GlueClient, job: str, shard: str, launch: EmrLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
+    def stream_runs(self, glue: GlueClient, job: str, *_: object) -> GlueStreamRuns:
         return GlueStreamRuns(glue, job)
-
-    def live_stream_runs(self, glue: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002
-        return GlueStreamRuns(glue, job).live()
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:  # noqa: ARG002
         return f"/aws-glue/{stack}/output", run
@@ -130,7 +127,7 @@ class GlueStreamRuns:
     glue: GlueClient
     job: str
 
-    def start(self, token: Callable[[timedelta], str]) -> str | None:  # noqa: ARG002
+    def start(self, shard: str, row: StreamRow, now: datetime) -> str | None:  # noqa: ARG002
         """Returns None only if a live run proves that one exists. The job's ``MaxConcurrentRuns`` is 1, so Glue refuses
         a second run as a concurrent one; but a full account gets either error as well (AWS Glue API, ``StartJobRun``:
         "too many jobs are being run concurrently", "a resource numerical limit was exceeded").

@@ -3,7 +3,6 @@
 Also rows of canaries. They are not manifests, but a canary is claimed once, with the fence of a manifest's row.
 """
 
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -71,25 +70,6 @@ class Stream(Rows):
         """The row by a strongly consistent read; default values before the first write."""
         return decode_partial(StreamRow(), self._table.get(self._key))
 
-    def begin_start(self, now: datetime, settles: timedelta) -> str:
-        """The client token for the start of a run at ``now`` (aware).
-
-        If another caller began a start less than ``settles`` ago, its token is returned, so that both start one run.
-        Otherwise the token is new; of several callers at the same time one wins, and all get its token.
-        """
-        while True:
-            item = self._table.get(self._key) or {}
-            known = item.get("start_token")
-            if known is not None and now - datetime.fromisoformat(item["start_at"]) < settles:
-                return str(known)
-            token = uuid.uuid4().hex
-            beginning = {"start_token": token, "start_at": iso_utc(now)}
-            try:
-                self._table.update(self._key, assign=beginning, conditions=same(start_token=known))
-            except RefusedError:
-                continue
-            return token
-
     def count_start(self, row: StreamRow, run: str, now: datetime) -> None:
         """Count a run, started at ``now`` (aware), that has no heartbeat yet. A repeated call counts it once.
 
@@ -114,13 +94,10 @@ class Stream(Rows):
 
     def begin_run(self, run: str, now: datetime) -> None:
         """Record that a run has begun. It clears an earlier run's micro-batch and stop request; a function that wants
-        this run to stop repeats its request until the run has ended. It also removes the client token, so that the next
-        start gets a new one.
+        this run to stop repeats its request until the run has ended.
         """
         beginning = {"run": run, "heartbeat_at": iso_utc(now), "stop_requested": False}
-        self._table.update(
-            self._key, assign=beginning, remove=("micro_batch_since", "start_token", "start_at", *START_ATTRIBUTES)
-        )
+        self._table.update(self._key, assign=beginning, remove=("micro_batch_since", *START_ATTRIBUTES))
 
     def record_heartbeat(self, run: str, now: datetime, micro_batch_since: datetime | None = None) -> None:
         """Record that the run is alive at ``now`` (aware), and the start of its oldest open micro-batch."""

@@ -1,7 +1,6 @@
 """The costs of a run's job runs: what the engine bills, divided among datasets by the time of their tasks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -15,62 +14,44 @@ from router.services import Services
 from router.telemetry import logger
 
 
-@dataclass(slots=True)
-class RunCosts:
-    """Collects the manifests of a run, then records what its job runs have cost.
+def record_costs(services: Services, run: str, execution: str, rows: Sequence[ManifestRow], job_run: str) -> None:
+    """Record the missing costs of the job runs of ``run``, the URI of a run document. Idempotent.
 
-    The manifests' rows name the job runs as their holders, so the next call makes up for a lost one.
+    ``rows`` are its manifests. They name the job runs as their holders, so the next call makes up for a lost one.
+    ``job_run`` is one more job run, which may have held no manifest; empty if none is known. Job runs that were started
+    for another run document are left to that one. The sweep awaits bills that are not final. No error here holds up a
+    conversion. The last status of a run is followed by no other call, so the sweep also records costs after an error
+    that can pass.
     """
+    held = [owner for row in rows for owner in (*row.earlier_owners, row.owner) if owner]
+    try:
+        for holder in dict.fromkeys([job_run, *held] if job_run else held):
+            bill = read_bill(services.job_clients, services.resources.batch_job, holder, run)
+            if bill is None:
+                logger.info("no bill of a job run yet", job_run=holder, run=run)
+            elif not record_cost(services, bill, execution, rows):
+                services.ledger.costs.await_bill(holder, services.clock())
+    except Exception as error:
+        logger.exception("the costs of a run are not recorded", run=run, job_run=job_run)
+        if job_run and can_pass(error):
+            leave_to_sweep(services, job_run)
 
-    run: str
-    execution: str
-    rows: list[ManifestRow] = field(default_factory=list)
-    bills: dict[str, Bill | None] = field(default_factory=dict)
-    """Bills by job run; each is read once."""
 
-    def record(self, services: Services, job_run: str) -> None:
-        """Record the costs that are missing. Idempotent.
+def record_cost(
+    services: Services, bill: Bill, execution: str, rows: Sequence[ManifestRow], *, estimate: bool = False
+) -> bool:
+    """Record the cost of a job run whose run has the manifests ``rows``. False: the bill is not final yet.
 
-        ``job_run`` is one more job run, which may have held no manifest; empty if none is known. Job runs that were
-        started for another run document are left to that one. The sweep awaits bills that are not final. No error here
-        holds up a conversion. The last status of a run is followed by no other call, so the sweep also records costs
-        after an error that can pass.
-        """
-        held = [owner for row in self.rows for owner in (*row.earlier_owners, row.owner) if owner]
-        try:
-            for holder in dict.fromkeys([job_run, *held] if job_run else held):
-                if self.bill(services, holder) is None:
-                    logger.info("no bill of a job run yet", job_run=holder, run=self.run)
-                elif not self.record_cost(services, holder):
-                    services.ledger.costs.await_bill(holder, services.clock())
-        except Exception as error:
-            logger.exception("the costs of a run are not recorded", run=self.run, job_run=job_run)
-            if job_run and can_pass(error):
-                leave_to_sweep(services, job_run)
-
-    def record_cost(self, services: Services, job_run: str, *, estimate: bool = False) -> bool:
-        """Record the cost of a job run. False: there is no bill, or it is not final yet.
-
-        With ``estimate``, a bill that is not final is recorded as it is. Idempotent.
-        """
-        bill = self.bill(services, job_run)
-        if bill is None or not (bill.final or estimate):
-            return False
-        if not bill.final:
-            logger.warning("the bill of a job run is an estimate", job_run=job_run, run=self.run)
-        services.ledger.costs.record(self._row(bill, services))
-        return True
-
-    def bill(self, services: Services, job_run: str) -> Bill | None:
-        """The bill of a job run that was started for this run document; None if it has none yet."""
-        if job_run not in self.bills:
-            self.bills[job_run] = read_bill(services.job_clients, services.resources.batch_job, job_run, self.run)
-        return self.bills[job_run]
-
-    def _row(self, bill: Bill, services: Services) -> CostRow:
-        total = bill.micro_dollars(ENGINES[bill.engine].prices(services.settings))
-        shares = cost_shares(total, bill.job_run, self.rows)
-        return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
+    With ``estimate``, a bill that is not final is recorded as it is. Idempotent.
+    """
+    if not (bill.final or estimate):
+        return False
+    if not bill.final:
+        logger.warning("the bill of a job run is an estimate", job_run=bill.job_run, run=bill.run)
+    total = bill.micro_dollars(ENGINES[bill.engine].prices(services.settings))
+    shares = cost_shares(total, bill.job_run, rows)
+    services.ledger.costs.record(CostRow.of_bill(bill, Lane.BATCH, total, shares, execution))
+    return True
 
 
 def leave_to_sweep(services: Services, job_run: str) -> None:

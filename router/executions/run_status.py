@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from lake.engines import ENGINES, Engine, run_is_terminal
+from lake.engines import ENGINES, Engine, read_bill, run_is_terminal
 from lake.engines.description import Bill
 from lake.errors import InvalidDocumentError, InvalidInputError, TerminalError
 from lake.ledger import ManifestRow, State
@@ -19,7 +19,7 @@ from lake.texts import printable
 from lake.time import iso_utc
 from router.entry import lambda_handler
 from router.estimate.night import RunWork, offers, run_seconds
-from router.executions.costs import RunCosts
+from router.executions.costs import record_costs
 from router.services import Services, in_parallel, read_document
 from router.telemetry import Metric, count, logger
 
@@ -54,7 +54,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         # Each job run fails with this error too. Here the manifests still get a reason, and the cost is recorded.
         logger.exception("the list of denied manifests is damaged", run=uri)
         denied = frozenset()
-    costs, refusal = RunCosts(uri, document["execution"]), str(event.get("refusal") or "")
+    every, refusal = list[ManifestRow](), str(event.get("refusal") or "")
     failure, job_run = str(event.get("failure") or ""), str(event.get("jobRun") or "")
     if failure:
         fault = fault_of_blocked_run(failure)
@@ -63,7 +63,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if reason:
         logger.error("job run refused or failed", reason=reason)
     for rows in current_row_pages(services, document["manifests"]):
-        costs.rows += rows
+        every += rows
         running = [row for row in rows if row.state == State.RUNNING]
         freed = release_unheld(services, running, failure=failure)
         waiting = [row for row in rows if row.state == State.QUEUED]
@@ -78,11 +78,11 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         status["held"] += len(running) - len(freed)
         status["denied"] += sum(row.open and row.state != State.RUNNING and row.id in denied for row in rows)
         released += len(freed)
-    costs.record(services, job_run)
+    record_costs(services, uri, document["execution"], every, job_run)
     logger.info("run status", run=uri, released=released, counts=status)
     if "engine" not in event:
         return status
-    return {**status, "engine": _next_engine(services, event, document, status, costs)}
+    return {**status, "engine": _next_engine(services, event, document, status)}
 
 
 handler = lambda_handler(run_status)
@@ -91,18 +91,15 @@ handler = lambda_handler(run_status)
 
 
 def _next_engine(
-    services: Services,
-    event: Mapping[str, Any],
-    document: Mapping[str, Any],
-    status: Mapping[str, int],
-    costs: RunCosts,
+    services: Services, event: Mapping[str, Any], document: Mapping[str, Any], status: Mapping[str, int]
 ) -> Engine:
     """The engine of the next job run. No error here holds up a conversion: the run then keeps its engine."""
     engine, job_run = Engine(event["engine"]), str(event.get("jobRun") or "")
     left, now = max(status["open"] - status["denied"], 0), services.clock()
     following, late = engine, 0.0
     try:
-        bill = costs.bill(services, job_run) if job_run else None
+        batch_job = services.resources.batch_job
+        bill = read_bill(services.job_clients, batch_job, job_run, event["run"]) if job_run else None
         refusal, failed = str(event.get("refusal") or ""), bool(event.get("failed"))
         no_capacity = found_no_capacity(engine, refusal, bill, failed=failed)
         if left:

@@ -5,7 +5,7 @@ ledger: objects that the ledger does not know become arrivals of the batch lane.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -84,46 +84,33 @@ class ListingProgress:
     prefixes: tuple[str, ...] = ()
     """The dataset's prefixes, as found by the first call."""
 
-    def token(self) -> str:
-        return encode_token(asdict(self))
+    @property
+    def is_complete(self) -> bool:
+        """Whether all is listed."""
+        return self.prefix == len(self.prefixes)
 
-    @classmethod
-    def of(cls, token: str | None) -> "ListingProgress":
-        """Read a token; None stands for the beginning.
 
-        Raises ``InvalidInputError`` if ``token`` does not come from ``token()``.
-        """
-        if token is None:
-            return cls()
-        return decode_token(token, "find", lambda fields: cls(**{**fields, "prefixes": tuple(fields["prefixes"])}))
+NOT_BEGUN = ListingProgress()
 
 
 def find_unrecorded(
-    services: Services, request: ListingRequest, token: str | None, time: timedelta | None = None
-) -> dict[str, Any]:
-    """List at least one page, for ``time`` (default ``TIME_PER_CALL``), and record what the ledger does not know.
+    services: Services, request: ListingRequest, progress: ListingProgress, time: timedelta
+) -> ListingProgress:
+    """List at least one page, for ``time``, and record what the ledger does not know; returns the new progress.
 
-    A repetition records nothing twice. A page with arrivals whose owner may still be alive is visited once more after
-    ``waitSeconds``, unless the request leaves them to the sweep. Returns ``{"token", "waitSeconds", "found", "known",
-    "recorded", "unsettled", "bytes", "compressed", "archived"}``; ``token`` is None when all is listed. Raises
-    ``OwnershipError`` if files from before the wait still have no owner; ``InvalidInputError`` if ``max_datasets`` has
-    no room for the dataset, and the request does not leave files without an owner; botocore's errors.
+    A repetition records nothing twice. A page with arrivals whose owner may still be alive is to be visited once more
+    after ``WAIT_FOR_OWNERS``, unless the request leaves them to the sweep. Raises ``OwnershipError`` if files from
+    before the wait still have no owner; ``InvalidInputError`` if ``max_datasets`` has no room for the dataset, and the
+    request does not leave files without an owner; botocore's errors.
     """
-    progress = ListingProgress.of(token)
     if not progress.prefixes:
         progress = replace(progress, prefixes=_prefixes(services, request.dataset))
-    prefixes = progress.prefixes
-    stop_at = services.clock() + (TIME_PER_CALL if time is None else time)
-    while progress.prefix < len(prefixes):
-        progress = _list_page(services, request, prefixes[progress.prefix], progress)
+    stop_at = services.clock() + time
+    while not progress.is_complete:
+        progress = _list_page(services, request, progress.prefixes[progress.prefix], progress)
         if progress.waits or services.clock() >= stop_at:
             break
-    return {
-        "token": None if progress.prefix == len(prefixes) else progress.token(),
-        "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.waits else 0,
-        "known": progress.found - progress.recorded - progress.unsettled,
-        **{name: getattr(progress, name) for name in TOTALS},
-    }
+    return progress
 
 
 def _prefixes(services: Services, dataset: str) -> tuple[str, ...]:
@@ -234,14 +221,21 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         kept = services.settings.ledger.first_kept(services.ledger.arrivals.expiries(), services.clock())
         first = max(first, kept)
         listing = ListingRequest(request["dataset"], first, last, reason, dry_run=request["dryRun"])
-        result = find_unrecorded(services, listing, event.get("token"))
-        logger.info("backfill", request=event["request"], **{**result, "token": result["token"] is not None})
-        return result
+        progress = decode_token(ListingProgress, event.get("token"), "find")
+        progress = find_unrecorded(services, listing, progress, TIME_PER_CALL)
+        totals = {
+            "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.waits else 0,
+            "known": progress.found - progress.recorded - progress.unsettled,
+            **{name: getattr(progress, name) for name in TOTALS},
+        }
+        logger.info("backfill", request=event["request"], is_complete=progress.is_complete, **totals)
+        return {"token": None if progress.is_complete else encode_token(progress), **totals}
     raise InvalidInputError(f"action = {action!r} is unknown: expected validate or find")
 
 
 handler = lambda_handler(backfill, answers_refusals=True)
-"""``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> totals."""
+"""``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> ``{"token",
+"waitSeconds", "known", ...}`` with the ``TOTALS``; ``token`` is null when all is listed."""
 
 
 def _parse(given: object, services: Services) -> dict[str, Any]:

@@ -17,11 +17,10 @@ from router.divide import divide, divide_selected, draft_selected
 from router.entry import lambda_handler
 from router.ownership.owner import RoutedArrival, cut_drafts, write_pointer
 from router.requests.selection import (
+    REPLACED,
     Files,
-    NextStep,
     RequestReport,
     Selection,
-    Step,
     arrivals_by_manifest,
     open_rows,
     parse_fields,
@@ -31,7 +30,7 @@ from router.requests.selection import (
     visit,
 )
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
-from router.stream.runs import FailedStartsError, ensure_all_running
+from router.stream.runs import FailedStartsError, ensure_running
 from router.telemetry import logger
 
 MAX_SUCCESSORS = 90
@@ -69,7 +68,7 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
         visit(dict.fromkeys(manifests), work.move, threads=PARALLEL_MOVES)
     # Not raised: the files have moved, and a failed promote would hide that.
-    error = next(iter(ensure_all_running(services, sorted(work.waiting)).values()), None)
+    error = next(iter(ensure_running(services, sorted(work.waiting)).values()), None)
     if error is not None:
         message = f"the streaming job was not started ({error}): remove the cause, then the sweep starts it"
         report.messages.insert(0, str(error) if isinstance(error, FailedStartsError) else message)
@@ -92,27 +91,25 @@ class Promotion:
         """Shards to which a pointer was written."""
 
     def move(self, manifest: str, files: Files) -> Mapping[str, Files]:
-        """Take the step that the manifest's row requires; returns the files to continue with, by manifest. Thread-safe.
+        """Move a manifest or its given files; returns the files to continue with, by manifest. Thread-safe.
 
         A manifest whose document cannot be used keeps its files, and does not stop the others.
         """
         row = self._services.ledger.manifests.get(manifest)
-        following = next_promote_step(row)
         subject = _format_files(files) if files else f"manifest {manifest} is"
         number = len(files) if files else 1 if row is None else row.files
         try:
-            if row is None or following.step == Step.LEAVE:
-                self._report.add(following.count, number, f"{subject} {following.why}")
-            elif following.step == Step.FOLLOW and row.collection is not None and files is not None:
-                return self._divide(row, files)
-            elif following.step == Step.FOLLOW:
+            if row is not None and row.state in REPLACED:
+                if row.collection is not None and files is not None:
+                    return self._divide(row, files)
                 return successors(self._services, row, files)
-            elif following.step == Step.ACT:
+            count, why = promote_outcome(row)
+            if row is not None and count == "promoted":
                 return self._move(row, files)
-            else:
-                if not self._dry_run:
-                    self._point_to(row)
-                self._report.add("inStream", number, f"{subject} waiting in the stream lane already")
+            if row is not None and count == "inStream" and not self._dry_run:
+                # The first pointer may be missing.
+                self._point_to(row)
+            self._report.add(count, number, f"{subject} {why}")
         except UnusableDocumentError as error:
             self._report.add("notMoved", number, f"{subject} not moved: {error}")
         return {}
@@ -211,24 +208,23 @@ def find_queued(
     return list(batch), fault
 
 
-def next_promote_step(row: ManifestRow | None) -> NextStep:
-    """The next step for a manifest, by a consistent read of its row, which is None if it has none.
+def promote_outcome(row: ManifestRow | None) -> tuple[str, str]:
+    """The count of a manifest, and the reason if its files are not moved now.
 
-    A manifest that was tried before is promoted like any other: its successors have all attempts, unreadable files are
-    detected again, and what the stream lane cannot convert returns to the batch lane.
+    ``row`` was read consistently, and is None if there is none. A manifest that was tried before is promoted like any
+    other: its successors have all attempts, unreadable files are detected again, and what the stream lane cannot
+    convert returns to the batch lane.
     """
     if row is None or row.state == State.ABANDONED:
-        return NextStep(Step.LEAVE, "notRouted", "being routed right now: promote again in a few minutes")
-    if row.state in (State.SUPERSEDED, State.COLLECTED):
-        return NextStep(Step.FOLLOW)
+        return "notRouted", "being routed right now: promote again in a few minutes"
     if row.state == State.QUEUED and row.lane == Lane.STREAM:
-        return NextStep(Step.POINT)
+        return "inStream", "waiting in the stream lane already"
     if row.state == State.QUEUED and row.published is None:
-        return NextStep(Step.ACT)
+        return "promoted", ""
     if row.state == State.QUEUED:
-        return NextStep(Step.LEAVE, "notMoved", "to be reprocessed by the batch lane: start overnight to do it now")
+        return "notMoved", "to be reprocessed by the batch lane: start overnight to do it now"
     ended = {
         State.DONE: "converted already: explain shows the result",
         State.FAILED: f"FAILED: {advise_reprocess(row.id)}",
     }
-    return NextStep(Step.LEAVE, "tooLate", ended.get(row.state, "being converted: wait for it"))
+    return "tooLate", ended.get(row.state, "being converted: wait for it")

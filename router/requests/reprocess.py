@@ -7,27 +7,24 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import timedelta
+from itertools import chain
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from lake.errors import InvalidInputError, TerminalError, UnusableDocumentError
+from lake.errors import InvalidInputError, UnusableDocumentError
 from lake.layout import is_archived, list_versions
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
-from lake.manifest import UNVERSIONED, ObjectVersion
+from lake.manifest import UNVERSIONED, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest
 from lake.successors import follow
 from lake.texts import format_count
 from router.entry import lambda_handler
 from router.requests.selection import (
+    REPLACED,
     Files,
-    NextStep,
     RequestReport,
     Selection,
-    Step,
     arrivals_by_manifest,
     decode_token,
     encode_token,
@@ -37,24 +34,27 @@ from router.requests.selection import (
     successors,
     visit,
 )
-from router.services import PARALLEL_REQUESTS, Services, in_parallel
+from router.services import Services, in_parallel
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=5)
-"""Time after which no further manifests of a selection are begun; shorter than the function's timeout."""
+"""Time after which no further hours of a selection are begun; shorter than the function's timeout."""
+HOURS_AT_ONCE = 8
+"""Hours that are begun together. An hour of small files can have 10,000 manifests, which take up to 20 s to queue."""
 MAX_LOOKS = 2_000
 """Maximum number of files that a dry run checks: each is a request, and a manifest's files are checked in sequence."""
-REPLACED = frozenset({State.SUPERSEDED, State.COLLECTED})
 
 LINES_RESUBMITTED = (
     "repaired lines of this hour were resubmitted: if a setting changed since then accepts the originals as well, they "
     "become rows twice"
 )
-FIELDS = ("manifests", "files", "dataset", "from", "to", "only", "dryRun", "request", "token")
+FIELDS = ("manifests", "files", "dataset", "from", "to", "all", "dryRun", "request", "token")
 EXAMPLE = (
     '{"manifests": ["<id>"]}, {"files": ["s3://bucket/key"]} or '
-    '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
+    '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}, with "request": "<a new id>"'
 )
+PASSED_OVER = REPLACED | {State.ABANDONED}
+"""States in which a listed row is neither queued nor counted: other manifests have its files."""
 REPROCESS_COUNTS = ("queued", "open", "repeated", "converted", "ignored", "unusable", "unknown", "files", "bytes")
 """Manifests by outcome; ``unknown`` and ``ignored`` also count files without a manifest. ``files`` and ``bytes`` are
 sums over the queued manifests."""
@@ -62,87 +62,37 @@ REQUEST_ID = re.compile(r"\S{1,128}")
 """Pattern of request ids; it also matches names of executions."""
 
 
-class Only(StrEnum):
-    """Selects which of the requested manifests a reprocess queues again."""
+@dataclass(frozen=True, slots=True)
+class ReprocessProgress:
+    """What the invocations for a selection have done."""
 
-    FAILED = "failed"
-    """FAILED manifests, and DONE manifests with files that could not be read."""
-    ALL = "all"
-    """Every FAILED or DONE manifest."""
-
-
-@dataclass(slots=True)
-class ReprocessReport(RequestReport):
-    """A report over several invocations, with the hours of the queued manifests."""
-
-    names: tuple[str, ...] = REPROCESS_COUNTS
-    datasets: set[str] = field(default_factory=set)
-    first: str | None = None
-    """First hour of the queued manifests, ``YYYY-MM-DDTHH``; None if none was queued."""
-    last: str | None = None
-    place: str = ""
-    """Dataset, hour and manifest after which a selection continues."""
-
-    def select(self, row: ManifestRow) -> None:
-        """Add a manifest that this request queued, or would queue in a dry run, to the selection. Thread-safe."""
-        stamp = row.partition.stamp
-        with self.lock:
-            self.datasets.add(row.partition.dataset)
-            self.first = min(self.first or stamp, stamp)
-            self.last = max(self.last or stamp, stamp)
-
-    @classmethod
-    def continuing(cls, token: str | None) -> "ReprocessReport":
-        """The report of the invocation that returned ``token``, without its messages; None stands for a new one.
-
-        Raises ``InvalidInputError`` if the function did not return ``token``.
-        """
-        if token is None:
-            return cls()
-
-        def decode(values: dict[str, Any]) -> ReprocessReport:
-            return cls(**{**values, "counts": Counter(values["counts"]), "datasets": set(values["datasets"])})
-
-        return decode_token(token, "reprocess", decode)
-
-    def token(self) -> str:
-        names = ("counts", "first", "last", "place")
-        return encode_token({"datasets": sorted(self.datasets), **{name: getattr(self, name) for name in names}})
-
-    def selection(self) -> dict[str, str] | None:
-        """Input of ``overnight`` that includes every queued manifest; None if none was queued."""
-        if self.first is None or self.last is None:
-            return None
-        dataset = {"dataset": min(self.datasets)} if len(self.datasets) == 1 else {}
-        return {**dataset, "from": self.first, "to": self.last}
+    counts: dict[str, int] = field(default_factory=dict)
+    queued: Selection | None = None
+    """Includes every queued manifest; None if none was queued."""
+    visited: Partition | None = None
+    """The last visited hour; None before the first one."""
 
 
 def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Queue manifests that are FAILED, or DONE without some of their files, for the batch lane.
 
     The next generation reads every file of the manifest again. What the manifest has published stays until then, and
-    longer if a file is gone. ``"only": "all"`` includes DONE manifests that left out nothing. A dry run writes nothing,
+    longer if a file is gone. With ``"all": true`` also DONE manifests that left out nothing. A dry run writes nothing,
     and looks for files that are gone. Idempotent: a repetition with the same ``request`` queues nothing twice. Raises
     ``InvalidInputError`` with what to pass if the input is not valid.
     """
     fields = parse_fields(event, FIELDS, "reprocess", EXAMPLE)
     manifests, files, selection = parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE)
-    only = fields.get("only") or Only.FAILED
-    if only not in list(Only):
-        raise InvalidInputError(f"only = {only!r} is unknown: pass {' or '.join(Only)}")
-    dry_run, request = parse_flag(fields, "dryRun"), fields.get("request")
+    every, dry_run, request = parse_flag(fields, "all"), parse_flag(fields, "dryRun"), fields.get("request")
     if not isinstance(request, str) or not REQUEST_ID.fullmatch(request):
-        raise InvalidInputError(f"request = {request!r} is not a valid id: pass up to 128 characters without spaces")
-    report = ReprocessReport.continuing(fields.get("token"))
-    is_complete = True
-    work = Reprocessing(services, report, Only(only), request, dry_run)
-    if selection is not None:
-        stop_at = services.clock() + TIME_PER_CALL
-        for rows in find_listed(services, selection, report, stop_at):
-            # The rows include successors of superseded manifests.
-            in_parallel(work.take_step, (row for row in rows if row.state != State.ABANDONED))
-        is_complete = not report.place
-    elif files:
+        raise InvalidInputError(
+            f"request = {request!r} is not a valid id: pass a new one of up to 128 characters without spaces"
+        )
+    progress = decode_token(ReprocessProgress, fields.get("token"), "reprocess")
+    report = RequestReport(REPROCESS_COUNTS, Counter(progress.counts))
+    work = Reprocessing(services, report, request, every, dry_run, progress.queued)
+    visited = None if selection is None else work.queue_selected(selection, progress.visited)
+    if files:
         visit(arrivals_by_manifest(services, files, report), work.queue_named)
     else:
         visit(dict.fromkeys(manifests), work.queue_named)
@@ -150,20 +100,14 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     return {
         **report.answer(dry_run=dry_run),
         "request": request,
-        "token": None if is_complete else report.token(),
-        "selection": report.selection(),
+        "token": None if visited is None else encode_token(ReprocessProgress(report.counts, work.queued, visited)),
+        "selection": work.queued and work.queued.fields(),
     }
 
 
-_handler = lambda_handler(reprocess, answers_refusals=True)
-
-
-def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ANN401
-    """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,
-    ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
-    """
-    with_id = {"request": context.aws_request_id, **event} if isinstance(event, dict) else event
-    return _handler(with_id, context)
+handler = lambda_handler(reprocess, answers_refusals=True)
+"""``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"request"``, ``"all"?``,
+``"dryRun"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end."""
 
 
 @dataclass(slots=True)
@@ -171,11 +115,14 @@ class Reprocessing:
     """The work of one invocation. Each manifest is one conditional update, so that all can be repeated."""
 
     services: Services
-    report: ReprocessReport
-    only: Only
+    report: RequestReport
     request: str
     """Id by which a repetition recognises the manifests that were queued before."""
+    every: bool
+    """Whether to queue DONE manifests without unreadable files as well."""
     dry_run: bool
+    queued: Selection | None
+    """Includes every manifest that this request queued, or would queue in a dry run; None if there is none."""
     visited: set[str] = field(default_factory=set)
     looks: int = 0
 
@@ -187,18 +134,44 @@ class Reprocessing:
         if row is not None and row.state in REPLACED:
             return self._successors(row, files)
         self.visited.add(manifest)
-        self.take_step(row, f"manifest {manifest} ")
+        self.queue(row, f"manifest {manifest} ")
         return {}
 
-    def take_step(self, row: ManifestRow | None, subject: str = "") -> None:
+    def queue_selected(self, selection: Selection, after: Partition | None) -> Partition | None:
+        """Queue the manifests that are listed for the selected hours after ``after``, for ``TIME_PER_CALL``.
+
+        The ledger lists each manifest for its hour before the manifest has a row. Returns the last visited hour; None
+        if all were visited.
+        """
+        ledger, stop_at = self.services.ledger, self.services.clock() + TIME_PER_CALL
+        visited: Partition | None = None
+        for hours in batches_of(_hours(self.services, selection, after), HOURS_AT_ONCE):
+            if visited is not None and self.services.clock() >= stop_at:
+                return visited
+            listed = chain.from_iterable(in_parallel(ledger.partitions.manifests, hours))
+            for page in follow(ledger, listed, on_damage=lambda error: self.report.add("unusable", 1, str(error))):
+                # The pages include the successors of superseded manifests.
+                in_parallel(self.queue, (row for _, row in page if row is not None and row.state not in PASSED_OVER))
+            visited = hours[-1]
+        return None
+
+    def queue(self, row: ManifestRow | None, subject: str = "") -> None:
         """Queue or count a manifest. ``subject`` begins the message about one that stays; empty: no message."""
-        step = next_reprocess_step(row, self.only, self.request)
-        if row is not None and step.step == Step.ACT:
+        count, why = reprocess_outcome(row, self.request, every=self.every)
+        if row is not None and count == "queued":
             self._queue(row)
-        elif step.step == Step.LEAVE:
-            if row is not None and row.open and row.request == self.request:
-                self.report.select(row)
-            self.report.add(step.count, 1, f"{subject}{step.why}" if subject else None)
+            return
+        if row is not None and row.open and count == "repeated":
+            self._include(row)
+        self.report.add(count, 1, f"{subject}{why}" if subject else None)
+
+    def _include(self, row: ManifestRow) -> None:
+        """Include a manifest in ``queued``. Thread-safe."""
+        dataset, stamp = row.partition.dataset, row.partition.stamp
+        with self.report.lock:
+            known = self.queued or Selection(dataset, stamp, stamp)
+            one = dataset if known.dataset == dataset else None
+            self.queued = Selection(one, min(known.first or stamp, stamp), max(known.last or stamp, stamp))
 
     def _queue(self, row: ManifestRow) -> None:
         ledger, now, message = self.services.ledger, self.services.clock(), _format_queued(row, dry_run=self.dry_run)
@@ -216,7 +189,7 @@ class Reprocessing:
         self.report.add("queued", 1, message)
         self.report.add("files", row.files)
         self.report.add("bytes", row.bytes)
-        self.report.select(row)
+        self._include(row)
 
     def _successors(self, row: ManifestRow, files: Files) -> Mapping[str, Files]:
         if files is None and row.collection is not None:
@@ -275,64 +248,33 @@ def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
     )
 
 
-MANIFESTS_AT_ONCE = 1_000
-
-
-def find_listed(
-    services: Services, selection: Selection, report: ReprocessReport, stop_at: datetime
-) -> Iterator[list[ManifestRow]]:
-    """Rows of the selection after ``report.place``, ``MANIFESTS_AT_ONCE`` with their successors at a time, until
-    ``stop_at``.
-
-    The ledger lists each manifest for its hour before the manifest has a row. ``report.place`` advances after the
-    caller is done with the rows, and is empty after all hours.
-    """
-    for listed in batches_of(_listed(services, selection, report.place), MANIFESTS_AT_ONCE):
-        damaged: list[TerminalError] = []
-        pages = follow(services.ledger, [place.rpartition("#")[2] for place in listed], on_damage=damaged.append)
-        rows = [row for page in pages for _, row in page if row is not None]
-        for error in damaged:
-            report.add("unusable", 1, str(error))
-        yield rows
-        report.place = listed[-1] if len(listed) == MANIFESTS_AT_ONCE else ""
-        if services.clock() >= stop_at:
-            return
-    report.place = ""
-
-
-def _listed(services: Services, selection: Selection, after: str) -> Iterator[str]:
-    """Sorted ``<partition>#<manifest>`` after ``after``, for the manifests that are listed for selected hours."""
-    partitions = services.ledger.partitions
+def _hours(services: Services, selection: Selection, after: Partition | None) -> Iterator[Partition]:
+    """The selected hours after ``after``, sorted by dataset and time."""
     names = services.ledger.datasets.names() if selection.dataset is None else [selection.dataset]
-    # No character of a name sorts before #, so the datasets are in the order of these texts.
-    remaining = (name for name in names if f"{name}#~" > after)
+    remaining = (name for name in names if after is None or name >= after.dataset)
     first, last = selection.first or "0", selection.last or "~"
-    hours = (row.partition for name in remaining for row in partitions.hours(name, first, last))
-    for some in batches_of((hour for hour in hours if f"{hour}#~" > after), PARALLEL_REQUESTS):
-        for hour, manifests in zip(some, in_parallel(partitions.manifests, some), strict=True):
-            yield from (place for manifest in manifests if (place := f"{hour}#{manifest}") > after)
+    hours = (row.partition for name in remaining for row in services.ledger.partitions.hours(name, first, last))
+    return (hour for hour in hours if after is None or hour > after)
 
 
-def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> NextStep:
-    """The next step for a manifest, by a consistent read of its row, which is None if it has none.
+def reprocess_outcome(row: ManifestRow | None, request: str, *, every: bool) -> tuple[str, str]:
+    """The count of a manifest, and the reason if it is not to be queued.
 
-    Only a manifest that has ended is queued, and only once for a request: a repetition finds its id in the row.
+    ``row`` was read consistently, and is None if there is none. Only a manifest that has ended is queued, and only once
+    for a request: a repetition finds its id in the row.
     """
     if row is None or row.state == State.ABANDONED:
-        return NextStep(Step.LEAVE, "unknown", "is not in the ledger: check the id; explain shows those of a file")
-    if row.state in REPLACED:
-        return NextStep(Step.FOLLOW)
+        return "unknown", "is not in the ledger: check the id; explain shows those of a file"
     if row.request == request:
-        return NextStep(Step.LEAVE, "repeated", f"was queued by this request before and is {row.state} now")
+        return "repeated", f"was queued by this request before and is {row.state} now"
+    if row.open and row.state == State.QUEUED:
+        return "open", f"waits in the {row.lane} lane already: its next run converts it"
     if row.open:
-        why = f"waits in the {row.lane} lane already: its next run converts it"
-        if row.state != State.QUEUED:
-            why = f"is {row.state} by run {row.owner}: wait until it has ended"
-        return NextStep(Step.LEAVE, "open", why)
-    if row.state == State.FAILED or only == Only.ALL or has_unreadable_files(row):
-        return NextStep(Step.ACT)
+        return "open", f"is {row.state} by run {row.owner}: wait until it has ended"
+    if row.state == State.FAILED or every or has_unreadable_files(row):
+        return "queued", ""
     again = f"'hybrid-router reprocess --manifest {row.id} --all' converts it again"
-    return NextStep(Step.LEAVE, "converted", f"is DONE and all of its files were read: {again}")
+    return "converted", f"is DONE and all of its files were read: {again}"
 
 
 def has_unreadable_files(row: ManifestRow) -> bool:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar
 
 from lake.dataset_rules import named_datasets
+from lake.documents import decode, encode, encode_document
 from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.layout import S3Uri, list_objects, parse_s3_uri
 from lake.ledger import ManifestRow, State
@@ -49,6 +49,11 @@ class Selection:
 
     def selects_hour(self, hour: str) -> bool:
         return (self.first is None or self.first <= hour) and (self.last is None or hour <= self.last)
+
+    def fields(self) -> dict[str, str]:
+        """The fields of a request that ``parse_selection`` reads."""
+        fields = {"dataset": self.dataset, "from": self.first, "to": self.last}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def open_rows(services: Services, lane: Lane, state: State, selection: Selection) -> Iterable[ManifestRow]:
@@ -208,27 +213,8 @@ class RequestReport:
         }
 
 
-class Step(StrEnum):
-    """What to do with a manifest, or with its requested files."""
-
-    ACT = "act"
-    """Do what was requested: move its files to the stream lane, or queue its next generation."""
-    POINT = "point"
-    """Its files already wait in the stream lane: write one more pointer, because the first may be missing."""
-    FOLLOW = "follow"
-    """Continue with its successors, which hold its files."""
-    LEAVE = "leave"
-
-
-@dataclass(frozen=True, slots=True)
-class NextStep:
-    """A step. For LEAVE it has the name of the count to add to, and the reason, with what to do next."""
-
-    step: Step
-    count: str = ""
-    why: str = ""
-
-
+REPLACED = frozenset({State.SUPERSEDED, State.COLLECTED})
+"""States of a manifest or part whose successors hold its files."""
 Files = set[ObjectVersion] | None
 """Files of a manifest; None for all of its files."""
 
@@ -254,19 +240,19 @@ def successors(services: Services, row: ManifestRow, files: Files) -> Mapping[st
     return dict[str, Files](files_by_successor(services.s3, services.ledger, services.resources, row, files))
 
 
-def encode_token(values: Mapping[str, Any]) -> str:
+def encode_token(progress: object) -> str:
     """An opaque text with which the next invocation continues."""
-    return urlsafe_b64encode(json.dumps(values).encode()).decode()
+    return urlsafe_b64encode(encode_document(encode(progress))).decode()
 
 
-def decode_token(token: object, function: str, decode: Callable[[dict[str, Any]], T]) -> T:
-    """Apply ``decode`` to the values that ``encode_token`` received.
+def decode_token(kind: type[T], token: object, function: str) -> T:
+    """The progress that ``encode_token`` received; a new one if ``token`` is None.
 
     Raises ``InvalidInputError`` if ``function`` did not return the token.
     """
     try:
-        return decode(json.loads(urlsafe_b64decode(token)))  # type: ignore[arg-type]
-    except (ValueError, TypeError, KeyError) as error:
+        return kind() if token is None else decode(kind, json.loads(urlsafe_b64decode(token)))  # type: ignore[arg-type]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInputError(
             f"token is not one that {function} has returned: leave it out to start from the beginning"
         ) from error
@@ -321,16 +307,7 @@ def folders_on(page: Any, prefix: str) -> Iterator[str]:  # noqa: ANN401
     return (item["Prefix"].removeprefix(prefix).removesuffix("/") for item in page.get("CommonPrefixes", []))
 
 
-def folder_pages(services: Services, prefix: str, stop_at: datetime | None = None) -> Iterator[Any]:
+def folder_pages(services: Services, prefix: str) -> Iterator[Any]:
     """Pages of the folders after the prefix, including folders whose current objects are all deleted."""
-    markers: dict[str, Any] = {}
-    while stop_at is None or services.clock() < stop_at:
-        page = services.s3.list_object_versions(
-            Bucket=services.resources.input_bucket, Prefix=prefix, Delimiter="/", **markers
-        )
-        yield page
-        if not page["IsTruncated"]:
-            return
-        markers = {"KeyMarker": page["NextKeyMarker"]}
-        if page.get("NextVersionIdMarker"):
-            markers["VersionIdMarker"] = page["NextVersionIdMarker"]
+    pages = services.s3.get_paginator("list_object_versions")
+    return iter(pages.paginate(Bucket=services.resources.input_bucket, Prefix=prefix, Delimiter="/"))

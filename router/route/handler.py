@@ -19,7 +19,7 @@ from router.ownership.take import ArrivalOutcome, Ownership, take_ownership
 from router.route.decide_lane import decide_lanes
 from router.route.events import VersionLookup, deliver_again, parse_events, receives
 from router.services import Services
-from router.stream.runs import FailedStartsError, ensure_all_running
+from router.stream.runs import FailedStartsError, ensure_running
 from router.telemetry import Metric, count, count_bytes, logger
 
 START_TRIES = 3
@@ -49,7 +49,7 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     # After failed starts a redelivery would start nothing earlier; a watch or a sweep starts it and reports the reason.
     not_started = {
         identity
-        for shard, error in ensure_all_running(services, ownership.waiting_in_stream).items()
+        for shard, error in ensure_running(services, ownership.waiting_in_stream).items()
         if not isinstance(error, FailedStartsError)
         for identity in ownership.waiting_in_stream[shard]
     }

@@ -135,9 +135,9 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     """Take one action and record its metrics.
 
     ``"manual": true`` marks a person's call: ``start`` no longer counts failed starts; ``stop`` also ends an open
-    window, and so the execution that watches it; ``kill`` also affects shards whose window is open. ``shards`` has
-    names separated by commas, each alone or with a run as ``name=run``, as in ``stopping`` of an earlier answer; empty
-    for all shards of the settings.
+    window, and so the execution that watches it; ``kill`` also affects shards whose window is open. ``shards``
+    maps names to the runs to stop or kill, or to none for any live run, as ``stopping`` of an earlier answer does;
+    empty for all shards of the settings.
 
     Raises ``InvalidInputError`` for an unknown action; ``Exception``: the first error of a shard, after all shards were
     tried.
@@ -188,19 +188,14 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
 
 
 handler = lambda_handler(stream_control)
-"""``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``."""
+"""``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", ...}``."""
 
 
-def _shards(event: Mapping[str, Any], services: Services) -> dict[str, set[str]]:
-    """The shards of the event, each with the runs to stop or kill; an empty set stands for any live run."""
-    names = services.settings.shards.names
-    named: dict[str, set[str]] = {}
-    for item in str(event.get("shards", "")).split(","):
-        name, _, run = item.partition("=")
-        if name:
-            named.setdefault(name, set()).update({run} - {""})
+def _shards(event: Mapping[str, Any], services: Services) -> dict[str, Collection[str]]:
+    """The shards of the event, each with the runs to stop or kill; none stands for any live run."""
+    names, named = services.settings.shards.names, event.get("shards") or {}
     # A shard that a deployment has removed meanwhile no longer has a job.
-    return {name: named.get(name, set()) for name in names if name in named or not named}
+    return {name: named.get(name, ()) for name in names if name in named or not named}
 
 
 def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:
@@ -209,11 +204,10 @@ def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "running": any(running) if action in ("stop", "kill") else all(running),
         "windowOver": all(status.window_over for status in found.values()),
-        "stopped": not any(running),
     }
     if action == "stop":
-        stopping = [f"{shard}={run}" for shard, status in found.items() for run in status.stopping]
-        answer |= {"stopped": not stopping, "stopping": ",".join(stopping)}
+        stopping = {shard: list(status.stopping) for shard, status in found.items() if status.stopping}
+        answer |= {"stopped": not stopping, "stopping": stopping}
     if action == "kill":
         answer["killed"] = sum(status.killed for status in found.values())
     if action == "watch" and found:

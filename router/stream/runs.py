@@ -34,27 +34,17 @@ class FailedStartsError(TransientError):
         )
 
 
-def ensure_running(services: Services, shard: str) -> bool:
-    """Ensure that a streaming run will see the current pointers of a shard's inbox. True if this call started one.
+def ensure_running(services: Services, shards: Collection[str]) -> dict[str, Exception]:
+    """Ensure that a streaming run will see the current pointers in the inbox of each shard. Returns errors by shard.
 
-    Raises ``TransientError`` if the engine cannot start a run now, because the quotas have no room or the last run is
-    ending, or if the last runs ended before they began to work; ``BotoCoreError`` or ``ClientError`` if the engine or
-    DynamoDB refused a request or did not answer.
-    """
-    row = services.ledger.stream.of(shard).get()
-    if not row.stop_requested and has_valid_heartbeat(services, row):
-        return False
-    return start_run(services, shard, row)
-
-
-def ensure_all_running(services: Services, shards: Collection[str]) -> dict[str, Exception]:
-    """``ensure_running`` for all shards in parallel, so that an engine without an answer is awaited only once. Returns
-    the errors by shard.
+    The shards are checked in parallel, so that an engine without an answer is awaited only once.
     """
 
     def ensure(shard: str) -> Exception | None:
         try:
-            ensure_running(services, shard)
+            row = services.ledger.stream.of(shard).get()
+            if row.stop_requested or not has_valid_heartbeat(services, row):
+                start_run(services, shard, row)
         except (BotoCoreError, ClientError, TransientError) as error:
             logger.warning("streaming run not started", shard=shard, error=str(error))
             return error
@@ -74,8 +64,9 @@ def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
 def start_run(services: Services, shard: str, row: StreamRow | None = None) -> bool:
     """Start a streaming run of a shard. False if one exists, or if it is too early after failed starts.
 
-    ``row`` is the shard's row if the caller has just read it. Raises the errors of ``ensure_running``, including
-    ``FailedStartsError``.
+    ``row`` is the shard's row if the caller has just read it. Raises ``TransientError`` if the engine cannot start a
+    run now, because the quotas have no room or the last run is ending; ``FailedStartsError``; ``BotoCoreError`` or
+    ``ClientError`` if the engine or DynamoDB refused a request or did not answer.
     """
     stream, runs, now = services.ledger.stream.of(shard), stream_runs(services, shard), services.clock()
     row = row or stream.get()
@@ -87,7 +78,7 @@ def start_run(services: Services, shard: str, row: StreamRow | None = None) -> b
         if row.start_failure is None:
             stream.record_start_failure(row, reason)
         raise FailedStartsError(services.resources.stream_job_of(shard), row.starts, reason, due)
-    run = runs.start(lambda settles: stream.begin_start(services.clock(), settles))
+    run = runs.start(shard, row, now)
     if run is None:
         # Another caller may have started it since the row was read.
         row = stream.get()
@@ -113,6 +104,6 @@ def next_start(row: StreamRow) -> datetime | None:
 
 def stream_runs(services: Services, shard: str) -> StreamRuns:
     """The runs of a shard's streaming job."""
-    engine = ENGINES[services.settings.stream.engine]
-    job = services.resources.stream_job_of(shard)
-    return engine.stream_runs(services.job_clients[engine.service], job, shard, services.stream_launch)
+    engine, launch = ENGINES[services.settings.stream.engine], services.stream_launch
+    client, job = services.job_clients[engine.service], services.resources.stream_job_of(shard)
+    return engine.stream_runs(client, job, launch.application if launch else "", launch)

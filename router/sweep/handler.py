@@ -12,7 +12,7 @@ from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.settings import Settings
 from router.entry import lambda_handler
-from router.executions.costs import RunCosts
+from router.executions.costs import record_cost
 from router.executions.run_status import current_row_pages
 from router.requests.selection import parse_flag
 from router.services import Services, own_client, read_document
@@ -178,13 +178,11 @@ def record_late_bills(repair: Repair) -> None:
 
 
 def _record_cost(services: Services, job_run: str, *, estimate: bool) -> bool:
-    """As ``RunCosts.record_cost``; also False if a person started the job run, without a run document."""
+    """As ``costs.record_cost``; also False without a bill, or if a person started the job run without a document."""
     bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
     if bill is None or bill.run is None:
         return False
     key = bill.run.removeprefix(f"s3://{services.resources.control_bucket}/")
     document = read_document(services, key, "execution", "manifests")
-    costs = RunCosts(bill.run, document["execution"], bills={job_run: bill})
-    for rows in current_row_pages(services, document["manifests"]):
-        costs.rows += rows
-    return costs.record_cost(services, job_run, estimate=estimate)
+    rows = [row for page in current_row_pages(services, document["manifests"]) for row in page]
+    return record_cost(services, bill, document["execution"], rows, estimate=estimate)

@@ -20,7 +20,7 @@ from router.ownership.owner import write_pointer
 from router.ownership.resolve import OWNER_GRACE, read_intent, without_known
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.resubmit import is_recorded
-from router.stream.runs import ensure_all_running
+from router.stream.runs import ensure_running
 from router.sweep.repair import Repair
 from router.telemetry import logger
 
@@ -86,7 +86,7 @@ def renew_pointers(repair: Repair) -> None:
             write_pointer(services, row.id, urgent=row.urgent)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
-    errors = {} if repair.dry_run else ensure_all_running(services, sorted(waiting | late))
+    errors = {} if repair.dry_run else ensure_running(services, sorted(waiting | late))
     for shard in sorted(late & errors.keys()):
         repair.report(errors[shard])
 

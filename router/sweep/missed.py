@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 from lake.dataset_rules import matching_rule, named_datasets, skip_old_days
 from lake.documents import decode_partial
 from lake.settings.operation import LISTING_DAYS, MAX_REDELIVERY_DAYS, SweepSettings
 from lake.settings.routing import FOLDER, name_of_folder
 from lake.time import iso_utc
-from router.requests.backfill import ListingProgress, ListingRequest, find_unrecorded
+from router.requests.backfill import NOT_BEGUN, ListingProgress, ListingRequest, find_unrecorded
 from router.requests.selection import folder_pages, folders_on
 from router.sweep.repair import Repair
 from router.telemetry import logger
@@ -43,8 +44,8 @@ class InputSearch:
     """Last hour up to which every dataset was listed; empty before the first round."""
     dataset: str | None = None
     """The dataset that is being listed; None after a round."""
-    token: str | None = None
-    """Position within this dataset; None for its beginning."""
+    progress: ListingProgress = NOT_BEGUN
+    """Position within this dataset."""
     incomplete: bool = False
     """Whether a dataset of this round could not be listed: then the next round begins with the same hour."""
     passed_over: bool = False
@@ -118,29 +119,26 @@ def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, set
 
 def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequence[str]) -> InputSearch:
     assert search.dataset is not None
-    dataset, token, is_listed = search.dataset, None, False
+    dataset = search.dataset
+    progress: ListingProgress | None = None
     with repair.isolated("dataset", dataset=dataset):
-        before = ListingProgress.of(search.token).recorded
         reason = f"found by the sweep, {search.first} to {search.last}"
         request = ListingRequest(
             dataset, search.first, search.last, reason, dry_run=repair.dry_run, leave_unsettled=True
         )
-        result = find_unrecorded(repair.services, request, search.token, timedelta(0))
-        adopted = result["recorded"] - before
+        progress = find_unrecorded(repair.services, request, search.progress, timedelta(0))
+        adopted = progress.recorded - search.progress.recorded
         if adopted:
             repair.counts["adopted"] += adopted
             logger.warning("missed arrivals", dataset=dataset, files=adopted, dry_run=repair.dry_run)
-        token, is_listed = result["token"], True
-    search = replace(search, token=token, incomplete=search.incomplete or not is_listed)
-    if token is not None:
-        at = ListingProgress.of(token)
-        marker = skip_old_days(at.key_marker, search.first)
-        if listing == LISTING and marker != at.key_marker:
-            token = replace(at, key_marker=marker, version_marker="").token()
-            return replace(search, token=token, passed_over=True)
-        return search
-    following = _following(dataset, datasets)
-    search = replace(search, dataset=following)
+    if progress is not None and not progress.is_complete:
+        marker = skip_old_days(progress.key_marker, search.first)
+        if listing == LISTING and marker != progress.key_marker:
+            progress = replace(progress, key_marker=marker, version_marker="")
+            return replace(search, progress=progress, passed_over=True)
+        return replace(search, progress=progress)
+    incomplete, following = search.incomplete or progress is None, _following(dataset, datasets)
+    search = replace(search, dataset=following, progress=NOT_BEGUN, incomplete=incomplete)
     return end_round(search) if following is None else search
 
 
@@ -178,7 +176,7 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
             continue
         is_listed = False
         with repair.isolated("folders", prefix=rule.prefix):
-            for page in folder_pages(services, rule.prefix, stop_at):
+            for page in takewhile(lambda _: services.clock() < stop_at, folder_pages(services, rule.prefix)):
                 unknown = (folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) not in names)
                 # The keys of a folder can belong to a dataset with another name, or to none.
                 new = sorted({matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names})

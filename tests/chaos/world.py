@@ -240,7 +240,7 @@ class World:
     def reprocess(self, manifests: Sequence[str]) -> None:
         """A request to convert manifests again; a person repeats it if it ends with an error."""
         self.numbers += 1
-        request = {"manifests": list(manifests), "only": "all", "request": f"request-{self.numbers}"}
+        request = {"manifests": list(manifests), "all": True, "request": f"request-{self.numbers}"}
         for _ in range(2):
             if self.run("reprocess", lambda _: reprocess(request, self.router())) is not None:
                 return

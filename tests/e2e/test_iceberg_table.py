@@ -82,7 +82,7 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     assert shown is not None
     assert rows_of(scenario, first, shown.snapshot_id) == rows
     # When one of the files is converted again
-    queued = stack.invoke("reprocess", {"manifests": [row.id], "only": "all"})
+    queued = stack.invoke("reprocess", {"manifests": [row.id], "all": True, "request": "again"})
     assert queued["queued"] == 1, queued
     scenario.execute(stack.outputs.overnight, night)
     again = tabled(scenario, other, 2)

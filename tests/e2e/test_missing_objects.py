@@ -78,9 +78,9 @@ def test_a_message_that_is_not_an_event_is_redelivered(scenario: Scenario) -> No
 
 @pytest.mark.parametrize(
     ("function", "request_"),
-    [("plan", {"execution": "unknown"}), ("promote", {}), ("reprocess", {"only": "all"})],
+    [("plan", {"execution": "unknown"}), ("promote", {}), ("reprocess", {"all": True})],
 )
-def test_a_dataset_without_any_file_is_unknown(scenario: Scenario, function: str, request_: dict[str, str]) -> None:
+def test_a_dataset_without_any_file_is_unknown(scenario: Scenario, function: str, request_: dict[str, object]) -> None:
     with pytest.raises(UnknownDatasetError, match="dataset = 'nowhere' is unknown: pass one of "):
         scenario.deployment.invoke(function, {"dataset": "nowhere", **request_})
 

@@ -123,7 +123,7 @@ def forcer(world: World, actor: Actor | None) -> None:
 
 def reprocesser(world: World, actor: Actor | None) -> None:
     """The command ``reprocess`` for every manifest; each actor repeats the same request."""
-    hours = {"from": "2026-11-20", "to": "2026-11-22", "only": "all", "request": "request-1"}
+    hours = {"from": "2026-11-20", "to": "2026-11-22", "all": True, "request": "request-1"}
     token = None
     while True:
         answer = reprocess({**hours, "token": token}, world.router(actor))

@@ -8,7 +8,7 @@ from lake.commit import totals_of
 from lake.ledger import ManifestRow, State
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane
-from router.requests.reprocess import next_reprocess_step
+from router.requests.reprocess import reprocess_outcome
 from tests.model import mutations
 from tests.model.histories import History, explore, histories_with_one_fault, scripted
 from tests.model.mutations import Mutation, all_of, changed, only_conditions, replaced
@@ -170,8 +170,8 @@ RULES: dict[str, dict[str, Mutation]] = {
     },
     "requests": {
         "queue again for the same request": replaced(
-            "router.requests.reprocess.next_reprocess_step",
-            lambda row, only, request: next_reprocess_step(row, only, f"not {request}"),
+            "router.requests.reprocess.reprocess_outcome",
+            lambda row, request, every: reprocess_outcome(row, f"not {request}", every=every),
         )
     },
     "overnight": {"record a cost again": changed("lake.ledger.costs.Costs._record", NO_ROW, "[]")},

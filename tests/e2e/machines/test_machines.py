@@ -112,19 +112,18 @@ def test_the_window_watches_then_stops_the_stream(stubbed: StubbedMachines) -> N
 
 
 def test_a_run_that_does_not_stop_in_time_is_killed(stubbed: StubbedMachines) -> None:
-    answer = {"running": True, "windowOver": True, "stopped": False}
+    answer, both, second = {"running": True, "windowOver": True}, {"1": ["jr_1"], "2": ["jr_2"]}, {"2": ["jr_2"]}
     # And another shard, which stops in the second round.
-    stubbed.set_answers(
-        "stub-stream-control", answer, {**answer, "stopping": "1,2"}, *([{**answer, "stopping": "2"}] * 2), answer
-    )
+    stops = ({**answer, "stopped": False, "stopping": stopping} for stopping in (both, second, second))
+    stubbed.set_answers("stub-stream-control", answer, *stops, answer)
     assert stubbed.run("stream_window", {})["status"] == "SUCCEEDED"
     # Then each round covers only the remaining shards.
     assert [(call["action"], call.get("shards")) for call in stubbed.calls("stub-stream-control")] == [
         ("start", None),
-        ("stop", ""),
-        ("stop", "1,2"),
-        ("stop", "2"),
-        ("kill", "2"),
+        ("stop", {}),
+        ("stop", both),
+        ("stop", second),
+        ("kill", second),
     ]
 
 

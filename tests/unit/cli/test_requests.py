@@ -107,7 +107,7 @@ def test_all_pages_are_one_request(printed: Printed) -> None:
     text = printed(reprocess_command, stack_with(functions), **HOURS, code=0)
     # Then
     (_, request), (_, further) = functions.requests
-    assert request == {**RANGE, "only": "failed", "dryRun": False, "request": request["request"]}
+    assert request == {**RANGE, "all": False, "dryRun": False, "request": request["request"]}
     assert further == {**request, "token": "t"}
     assert text.splitlines() == [
         "one",
@@ -132,7 +132,7 @@ def test_now_starts_overnight_for_the_hours_that_were_queued(
     functions = FakeLambda(body)
     assert reprocess_command(stack_with(functions), manifest=["m"], now=True, dry_run=dry_run, every=True) == 0
     assert functions.started == started
-    assert functions.requests[0][1]["only"] == "all"
+    assert functions.requests[0][1]["all"]
 
 
 def test_what_was_queued_is_printed_also_if_overnight_may_not_be_started(

@@ -73,13 +73,13 @@ def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     # Given three shards: one has a new run while the last one still works
     answers = [
         {"running": True, "windowOver": False, "stopped": not stopping, "stopping": stopping}
-        for stopping in ("1,2,3", "3", "")
+        for stopping in ({"1": ["jr_1"], "2": ["jr_2"], "3": ["jr_3"]}, {"3": ["jr_3"]}, {})
     ]
     stack = streaming(world, True, *answers, shards=3)
     # When, Then
     output = printed(stream_stop_command, stack, code=ExitCode.NEGATIVE)
     calls = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
-    assert calls == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
+    assert calls == [("stop", {}), *(("stop", answer["stopping"]) for answer in answers[:2])]
     assert "a new run converts what is still queued" in output
     assert "'hybrid-router stream start --stage dev' opens a window again" in output
 

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -72,7 +72,7 @@ class Deployment(World):
         self.services = replace(self.services, settings=parse_settings({**SETTINGS, **settings}))
 
 
-def act(deployment: Deployment, action: str, shards: str = "") -> dict[str, Any]:
+def act(deployment: Deployment, action: str, shards: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
     """Start or watch the streaming runs of all shards or of the given ones, or stop or kill them as a person does."""
     event = {"action": action, "shards": shards, "manual": action in ("stop", "kill")}
     return stream_control(event, deployment.services)

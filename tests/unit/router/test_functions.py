@@ -27,6 +27,7 @@ from lake.settings import dump_settings, parse_settings
 from router.entry import lambda_handler
 from router.plan import handler as plan
 from router.requests import backfill, promote, reprocess, resubmit
+from router.requests.selection import encode_token
 from router.services import container_services, new_session, parse_time
 from router.telemetry import Metric, count, metrics
 from tests.unit.lake.world import RESOURCES
@@ -143,7 +144,7 @@ REFUSED = [
     (backfill, validate(dryRun=1), "dryRun = 1 is neither true nor false"),
     *(
         (backfill, {"action": "find", "request": RANGE, "token": token}, "token is not one that find has returned")
-        for token in ("xyz", reprocess.ReprocessReport().token())
+        for token in ("xyz", encode_token(reprocess.ReprocessProgress()))
     ),
     (plan, {"execution": "x", "datset": "x"}, "overnight does not know the input field 'datset': pass only dataset, "),
     (plan, {"execution": "x", "found": {}}, "overnight does not know the input field 'found': pass only dataset, "),
@@ -165,9 +166,10 @@ REFUSED = [
     (reprocess, {"manifests": [MANIFEST], "files": FILES}, "reprocess was given manifests and files: pass"),
     (reprocess, {"manifests": [MANIFEST], "to": "2026-11-20"}, "reprocess was given manifests and a dataset or hours"),
     (reprocess, {"manifests": ["../x"]}, "'../x' is not a valid manifest id: pass one that explain or a verdict names"),
-    (reprocess, {"files": FILES, "only": "done"}, "only = 'done' is unknown: pass failed or all"),
+    (reprocess, {"files": FILES, "all": "yes"}, "all = 'yes' is neither true nor false"),
+    (reprocess, {"files": FILES}, "request = None is not a valid id: pass a new one of up to 128 characters"),
     (reprocess, {"files": FILES, "request": "a b"}, "request = 'a b' is not a valid id"),
-    (reprocess, {"from": "2026-11-20", "token": "xyz"}, "token is not one that reprocess has returned"),
+    (reprocess, {"from": "2026-11-20", "request": "r", "token": "xyz"}, "token is not one that reprocess has returned"),
     (resubmit, {}, "resubmission = None is not a valid name"),
     (resubmit, {"resubmission": "../plans"}, "resubmission = '../plans' is not a valid name"),
     (resubmit, {"name": "x"}, "resubmit does not know the input field 'name'"),
@@ -200,7 +202,8 @@ def test_a_state_machine_gets_the_error_that_it_catches(
     with pytest.raises(InvalidInputError, match="dataset = 'nowhere' is unknown"):
         invoke(reprocess, deployment, event, monkeypatch)
     # And the field changes nothing in a valid request
-    answer = invoke(reprocess, deployment, {"from": "2026-11-20", "raiseRefusal": True}, monkeypatch)
+    event = {"from": "2026-11-20", "request": "r", "raiseRefusal": True}
+    answer = invoke(reprocess, deployment, event, monkeypatch)
     assert answer["queued"] == 0
 
 

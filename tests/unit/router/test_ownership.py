@@ -174,7 +174,7 @@ def test_an_hour_is_touched_before_a_manifest_of_it_is_queued_again(deployment: 
     # When
     deployment.faults.crash_before = number
     with suppress(Crash):
-        reprocess({"manifests": [row.id], "only": "all", "request": "again"}, deployment.services)
+        reprocess({"manifests": [row.id], "all": True, "request": "again"}, deployment.services)
     deployment.faults.reset()
     # Then
     assert deployment.ledger.partitions.get(PARTITION).touched - touched == (number > 1)

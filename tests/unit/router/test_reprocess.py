@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -68,7 +67,7 @@ def test_a_file_is_reprocessed_with_the_manifest_that_holds_it_now(deployment: D
     assert counts(ask(deployment, "c", "b")) == {"queued": 1, "files": 2}
     assert generations(deployment, first, second) == [("DONE", 1), ("QUEUED", 2)]
     # And the id of the manifest selects all of its successors, each of which is read once
-    again = ask(deployment, manifests=[source, second], only="all", request="request-2")
+    again = ask(deployment, manifests=[source, second], all=True, request="request-2")
     assert counts(again) == {"queued": 1, "open": 1, "files": 1}
 
 
@@ -90,7 +89,7 @@ def test_open_manifests_stay_as_they_are(deployment: Deployment) -> None:
     queued, running, publishing = (owned(deployment, name) for name in "abc")
     deployment.claimed(deployment.row(running))
     deployment.committed(deployment.claimed(deployment.row(publishing)))
-    answer = ask(deployment, manifests=[queued, running, publishing], only="all")
+    answer = ask(deployment, manifests=[queued, running, publishing], all=True)
     assert counts(answer) == {"open": 3}
     messages = "\n".join(answer["messages"])
     assert "waits in the batch lane already: its next run converts it" in messages
@@ -101,7 +100,7 @@ def test_what_the_ledger_does_not_know_is_counted(deployment: Deployment) -> Non
     # Given a manifest without a document: its files have another owner
     abandoned = "20261120T093000" + "1" * 20
     deployment.ledger.manifests.abandon(abandoned, deployment.now)
-    assert counts(ask(deployment, manifests=["20261120T093000" + "0" * 20, abandoned], only="all")) == {"unknown": 2}
+    assert counts(ask(deployment, manifests=["20261120T093000" + "0" * 20, abandoned], all=True)) == {"unknown": 2}
     answer = ask(deployment, "nowhere")
     assert counts(answer) == {"unknown": 1}
     assert "has no row of s3://input/orders/nowhere" in answer["messages"][0]
@@ -110,18 +109,18 @@ def test_what_the_ledger_does_not_know_is_counted(deployment: Deployment) -> Non
 def test_a_request_queues_a_manifest_once_however_often_it_is_repeated(deployment: Deployment) -> None:
     # Given: a request whose answer is lost
     manifest = done(deployment, "a")
-    selection = ask(deployment, manifests=[manifest], only="all")["selection"]
+    selection = ask(deployment, manifests=[manifest], all=True)["selection"]
     # When, Then overnight can be started for what it has queued
-    answer = ask(deployment, manifests=[manifest], only="all")
+    answer = ask(deployment, manifests=[manifest], all=True)
     assert counts(answer) == {"repeated": 1}
     assert answer["selection"] == selection
     # And after the manifest was converted again, there is nothing to start
     convert(deployment, manifest)
-    answer = ask(deployment, manifests=[manifest], only="all")
+    answer = ask(deployment, manifests=[manifest], all=True)
     assert (counts(answer), answer["selection"]) == ({"repeated": 1}, None)
     assert generations(deployment, manifest) == [("DONE", 2)]
     # And: another request queues it again
-    assert counts(ask(deployment, manifests=[manifest], only="all", request="request-2"))["queued"] == 1
+    assert counts(ask(deployment, manifests=[manifest], all=True, request="request-2"))["queued"] == 1
     assert generations(deployment, manifest) == [("QUEUED", 3)]
 
 
@@ -133,20 +132,6 @@ def test_a_successor_that_cannot_be_read_stops_no_other(deployment: Deployment) 
     # When, Then
     assert counts(ask(deployment, "a", "b")) == {"queued": 1, "files": 1, "open": 1}
     assert generations(deployment, other) == [("QUEUED", 2)]
-
-
-def test_an_invocation_without_a_request_id_uses_its_own(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: Lambda repeats an asynchronous invocation with the same id
-    monkeypatch.setattr("router.entry.container_services", lambda: deployment.services)
-    manifest = failed(deployment, "a")
-    names = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
-    context: Any = SimpleNamespace(**{name: f"the-{name}" for name in names})
-    # When, Then
-    assert counts(handler_module.handler({"manifests": [manifest]}, context))["queued"] == 1
-    assert counts(handler_module.handler({"manifests": [manifest]}, context)) == {"repeated": 1}
-    assert deployment.row(manifest).request == "the-aws_request_id"
 
 
 @pytest.mark.parametrize(
@@ -198,9 +183,9 @@ def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: D
 def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given: two manifests at a time, of different datasets and hours, and a clock that allows one pair per call
+    # Given: one hour at a time, of different datasets, and a clock that allows one per call
     monkeypatch.setattr(handler_module, "TIME_PER_CALL", timedelta())
-    monkeypatch.setattr(handler_module, "MANIFESTS_AT_ONCE", 2)
+    monkeypatch.setattr(handler_module, "HOURS_AT_ONCE", 1)
     later = Partition("orders", "2026-11-21", 0)
     places = (PARTITION, Partition("clicks", "2026-11-20", 0), later, PARTITION, later)
     manifests = [failed(deployment, str(number), partition=place) for number, place in enumerate(places)]
@@ -212,10 +197,11 @@ def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(
         totals.append(answer["queued"])
         token = answer["token"]
     # Then
-    assert (totals, token) == ([2, 4, 5], None)
+    assert (totals, token) == ([1, 3, 5], None)
+    assert answer["selection"] == {"from": "2026-11-20T00", "to": "2026-11-21T00"}
     assert generations(deployment, *manifests) == [("QUEUED", 2)] * 5
     # And: the whole request again, from the beginning
-    assert ask(deployment, **{"from": "2026-11-20"})["repeated"] == 2
+    assert ask(deployment, **{"from": "2026-11-20"})["repeated"] == 1
 
 
 def put(deployment: Deployment, name: str) -> ObjectVersion:
@@ -234,7 +220,7 @@ def converted(deployment: Deployment, *files: ObjectVersion) -> str:
 
 
 def dry_run(deployment: Deployment, manifest: str) -> str:
-    answer: dict[str, Any] = ask(deployment, manifests=[manifest], only="all", dryRun=True)
+    answer: dict[str, Any] = ask(deployment, manifests=[manifest], all=True, dryRun=True)
     assert (answer["queued"], "would be queued in generation 2" in answer["messages"][0]) == (1, True)
     (message,) = answer["messages"]
     return str(message)

@@ -181,7 +181,7 @@ def test_a_changed_document_of_an_earlier_one_stops_the_next(deployment: Deploym
 def test_a_reprocess_or_its_concurrent_resubmission_warns(deployment: Deployment, after: int) -> None:
     # Given a reprocess of the hour before one of the writes: the intent, the row, or the arrival
     name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
-    event = {"dataset": "orders", "from": PARTITION.stamp, "to": PARTITION.stamp, "only": "all", "request": "r"}
+    event = {"dataset": "orders", "from": PARTITION.stamp, "to": PARTITION.stamp, "all": True, "request": "r"}
     messages: list[str] = []
     deployment.faults.reset()
     deployment.faults.pause = (after, lambda: messages.extend(reprocess(event, deployment.services)["messages"]))

@@ -89,7 +89,7 @@ def test_an_event_of_an_owned_file_is_redelivered_and_does_not_end_among_the_dea
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
 ) -> None:
     # Given a stream that cannot be started
-    monkeypatch.setattr("router.stream.runs.ensure_running", Mock(side_effect=error))
+    monkeypatch.setattr("router.stream.runs.start_run", Mock(side_effect=error))
     event = s3_record("orders/a.ndjson")
     # When its event is redelivered repeatedly, now as a duplicate, Then the sweep finally starts the stream
     answers = [

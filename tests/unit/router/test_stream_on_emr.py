@@ -13,6 +13,7 @@ from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from router.executions.run_status import release_unheld
+from router.stream.handler import stream_control
 from router.stream.runs import ensure_running, stream_runs
 from tests.unit.router.conftest import Deployment, act
 from tests.unit.router.emr import APPLICATION, LAUNCH, ON_EMR, FakeEmr, emr_error
@@ -110,8 +111,7 @@ def test_manifests_of_a_streaming_run_that_has_ended_are_released(
 
 def start(deployment: Deployment) -> str | None:
     """Start a run of the first shard, as each caller does."""
-    stream = deployment.ledger.stream
-    return stream_runs(deployment.services, "1").start(lambda settles: stream.begin_start(deployment.now, settles))
+    return stream_runs(deployment.services, "1").start("1", deployment.ledger.stream.get(), deployment.now)
 
 
 def test_callers_at_the_same_time_start_one_run(deployment: Deployment, emr: FakeEmr) -> None:
@@ -123,24 +123,6 @@ def test_callers_at_the_same_time_start_one_run(deployment: Deployment, emr: Fak
     start(deployment)
     assert len(emr.runs) == 1
     assert emr.requests[0] == emr.requests[1]
-
-
-def test_callers_that_make_a_token_at_the_same_time_get_the_same_one(deployment: Deployment, emr: FakeEmr) -> None:
-    # Given a caller that runs between the read and the write of another one
-    stream, tokens = deployment.ledger.stream, list[str]()
-    update = stream._table.update
-
-    def update_late(*arguments: Any, **fields: Any) -> None:
-        stream._table.update = update  # type: ignore[method-assign]
-        tokens.append(stream.begin_start(deployment.now, START_SETTLES))
-        update(*arguments, **fields)
-
-    stream._table.update = update_late  # type: ignore[method-assign]
-    # When
-    tokens.append(stream.begin_start(deployment.now, START_SETTLES))
-    # Then
-    assert len(tokens) == 2
-    assert len(set(tokens)) == 1
 
 
 def test_a_run_that_has_failed_before_it_began_is_replaced_after_a_minute(deployment: Deployment, emr: FakeEmr) -> None:
@@ -155,18 +137,40 @@ def test_a_run_that_has_failed_before_it_began_is_replaced_after_a_minute(deploy
     assert emr.states() == ["FAILED", "SUBMITTED"]
 
 
-def test_a_start_by_a_function_of_the_deployment_before_counts(deployment: Deployment, emr: FakeEmr) -> None:
-    # Given a run that another version has started with other parameters, and that the list does not have yet
-    act(deployment, "start")
+def test_a_start_whose_answer_was_lost_is_repeated(deployment: Deployment, emr: FakeEmr) -> None:
+    # Given a run of which only the service knows, and that the list does not have yet
+    assert start(deployment)
     emr.unlisted.update(emr.runs)
+    # When a window begins, and then a person starts the stream at once
+    act(deployment, "start")
+    assert stream_control({"action": "start", "manual": True}, deployment.services)["running"]
+    # Then it is the only run
+    assert len(emr.runs) == 1
+
+
+def test_a_run_that_ended_unnoticed_does_not_prevent_another_one(deployment: Deployment, emr: FakeEmr) -> None:
+    # Given a run of which only the service knows, and that has failed before it began
+    start(deployment)
+    emr.end("FAILED")
+    deployment.wait(START_SETTLES)
+    # When
+    for action in ("start", "watch"):
+        act(deployment, action)
+        deployment.wait(START_SETTLES)
+    # Then
+    assert emr.states() == ["FAILED", "SUBMITTED"]
+
+
+def test_another_deployment_starts_its_own_run(deployment: Deployment, emr: FakeEmr) -> None:
+    # Given a run that has failed at once, and whose start was not recorded
+    start(deployment)
+    emr.end("FAILED")
+    # When
     newer = replace(LAUNCH, entry_point="s3://code/newer.py")
     deployment.services = replace(deployment.services, stream_launch=newer)
-    # When, then the start is tried again
-    with pytest.raises(TransientError, match="cannot start the streaming job stream-job now"):
-        start(deployment)
-    # When the list has it, then no other run is needed
-    emr.unlisted.clear()
-    assert not ensure_running(deployment.services, "1")
+    # Then the request, which differs, has another client token
+    assert ensure_running(deployment.services, ["1"]) == {}
+    assert emr.states() == ["FAILED", "SUBMITTED"]
 
 
 @pytest.mark.parametrize(
@@ -181,5 +185,6 @@ def test_a_start_that_is_refused_is_an_error(
     deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch, code: str, expected: Any
 ) -> None:
     monkeypatch.setattr(emr, "start_job_run", Mock(side_effect=emr_error(code)))
+    errors = ensure_running(deployment.services, ["1"])
     with expected:
-        ensure_running(deployment.services, "1")
+        raise errors["1"]

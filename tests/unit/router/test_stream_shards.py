@@ -17,7 +17,7 @@ from router.ownership.owner import write_pointer
 from router.requests.promote import promote
 from router.route.decide_lane import decide_lanes
 from router.route.handler import route
-from router.stream.runs import ensure_all_running
+from router.stream.runs import ensure_running
 from router.sweep.handler import sweep
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
@@ -59,36 +59,36 @@ def end_runs(deployment: Deployment, *shards: str) -> None:
 
 def test_all_shards_share_a_window_and_each_ends_by_itself(deployment: Deployment) -> None:
     # When it opens, Then each has a run and a row
-    assert act(deployment, "start") == {"running": True, "windowOver": False, "stopped": False}
+    assert act(deployment, "start") == {"running": True, "windowOver": False}
     assert running(deployment) == set(JOBS)
     windows = {deployment.ledger.stream.of(shard).get().window_until for shard in JOBS}
     assert windows == {"2026-11-20T19:15:00.000+00:00"}
     for shard in JOBS:
         deployment.ledger.stream.of(shard).begin_run("jr", deployment.now)
     # When it ends, and one of them at once
-    assert act(deployment, "stop")["stopping"] == "1=jr_1,2=jr_2,3=jr_3"
+    assert act(deployment, "stop")["stopping"] == {"1": ["jr_1"], "2": ["jr_2"], "3": ["jr_3"]}
     end_runs(deployment, "2")
     waits(deployment, "2")
-    answer = act(deployment, "stop", "1,2,3")
-    assert (answer["stopped"], answer["stopping"]) == (False, "1=jr_1,3=jr_3")
+    answer = act(deployment, "stop", {"1": [], "2": [], "3": []})
+    assert (answer["stopped"], answer["stopping"]) == (False, {"1": ["jr_1"], "3": ["jr_3"]})
     # Then its remaining work has a new run, which no later round asks to end
     assert running(deployment) == set(JOBS)
     end_runs(deployment, "1")
-    assert act(deployment, "stop", answer["stopping"])["stopping"] == "3=jr_3"
+    assert act(deployment, "stop", answer["stopping"])["stopping"] == {"3": ["jr_3"]}
     assert not deployment.ledger.stream.of("2").get().stop_requested
     # And only a run that did not end in time is killed
-    assert act(deployment, "kill", "3")["killed"] == 1
+    assert act(deployment, "kill", {"3": []})["killed"] == 1
     assert running(deployment) == {"2"}
 
 
 def test_a_shard_that_was_removed_meanwhile_gets_no_request(deployment: Deployment) -> None:
     act(deployment, "start")
     deployment.configure()
-    assert act(deployment, "stop", "2,3") == {
+    assert act(deployment, "stop", {"2": [], "3": []}) == {
         "running": False,
         "windowOver": True,
         "stopped": True,
-        "stopping": "",
+        "stopping": {},
     }
 
 
@@ -170,7 +170,7 @@ def test_an_engine_that_does_not_answer_is_awaited_once_for_all_shards(deploymen
     services = replace(deployment.services, glue=deployment.glue)
     with patch.object(deployment.glue, "start_job_run", start_slowly):
         # When a function starts all of them, Then none waits for the answer of another
-        assert ensure_all_running(services, list(JOBS)) == {}
+        assert ensure_running(services, list(JOBS)) == {}
     assert running(deployment) == set(JOBS)
 
 

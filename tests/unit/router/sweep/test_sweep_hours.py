@@ -105,7 +105,7 @@ def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_a
     row = published(deployment, listed(deployment, "a.json"))
     deployment.wait(HOUR)
     assert swept(deployment) == {"completed": 1}
-    request = {"manifests": [row.id], "only": "all", "request": "again"}
+    request = {"manifests": [row.id], "all": True, "request": "again"}
     assert reprocess(request, deployment.services)["queued"] == 1
     assert swept(deployment) == {"reopened": 1}
     # When the new generation is published, and readers see both
