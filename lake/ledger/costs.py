@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from lake.documents import decode, encode
 from lake.engines.description import Bill, divide_by_weight
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import Condition, Key, RefusedError, Rows, batches_of, update_request
+from lake.ledger.table import NEW, Key, Rows, batches_of, update_request
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -152,16 +152,12 @@ class Costs(Rows):
         return any(recorded)
 
     def _record(self, row: CostRow) -> bool:
-        name, key, missing = self._table.name, Key(_partition(row.lane, row.day), row.id), [Condition("pk", "missing")]
+        name, key = self._table.name, Key(_partition(row.lane, row.day), row.id)
         requests = [
-            update_request(name, key, encode(row), {}, (), missing),
+            update_request(name, key, encode(row), {}, (), NEW),
             update_request(name, _sum_key(row.day), {}, {"micro_dollars": row.micro_dollars}, (), ()),
         ]
-        try:
-            self._table.transact([{"Update": request} for request in requests])
-        except RefusedError:
-            return False
-        return True
+        return self._table.transact([{"Update": request} for request in requests])
 
     def await_bill(self, job_run: str, now: datetime) -> None:
         """Record that the cost of a job run is awaited. Only the first call has an effect, from any caller."""

@@ -61,16 +61,17 @@ def same(**attributes: object) -> list[Condition]:
     return [Condition(name, "missing" if value is None else "=", value) for name, value in attributes.items()]
 
 
-class RefusedError(Exception):
-    """A condition of a write did not hold: read the item to learn why."""
+NEW = (Condition("pk", "missing"),)
+"""The condition of an item that is written for the first time."""
 
 
 class LedgerTable:
     """Typed access to the table; thread-safe. All methods raise botocore's errors.
 
-    A write that met a transaction on the same item is repeated a limited number of times. ``client`` is the
-    ``meta.client`` of a boto3 DynamoDB *resource*, which takes and returns plain Python values. ``wait`` sleeps for a
-    number of seconds before such a repetition.
+    A write returns False if one of its conditions did not hold: read the item to learn why. A write that met a
+    transaction on the same item is repeated a limited number of times. ``client`` is the ``meta.client`` of a boto3
+    DynamoDB *resource*, which takes and returns plain Python values. ``wait`` sleeps for a number of seconds before
+    such a repetition.
     """
 
     def __init__(self, client: DynamoDBClient, name: str, wait: Callable[[float], object] = time.sleep) -> None:
@@ -111,9 +112,9 @@ class LedgerTable:
                 self._wait(wait_seconds(tries))
         return [found.get((key.pk, key.sk)) for key in keys]
 
-    def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> None:
-        """Put an item without the attributes that are None. Raises ``RefusedError``."""
-        self._write("put_item", put_request(self.name, key, attributes, conditions))
+    def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition] = NEW) -> bool:
+        """Put an item, by default only a new one, without the attributes that are None."""
+        return self._write("put_item", put_request(self.name, key, attributes, conditions))
 
     def update(
         self,
@@ -124,32 +125,26 @@ class LedgerTable:
         remove: Sequence[str] = (),
         conditions: Sequence[Condition] = (),
         initial: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Change or create an item; ``add``: numbers, sets; ``initial``: only if missing. Raises ``RefusedError``."""
+    ) -> bool:
+        """Change or create an item; ``add``: numbers, sets; ``initial``: only if missing."""
         request = update_request(self.name, key, assign or {}, add or {}, remove, conditions, initial or {})
-        self._write("update_item", request)
+        return self._write("update_item", request)
 
     def update_once(
         self, key: Key, assign: Mapping[str, Any], remove: Sequence[str], conditions: Sequence[Condition]
     ) -> bool:
-        """``update``; False if a condition did not hold, unless an earlier try without an answer has written this."""
-        try:
-            self.update(key, assign=assign, remove=remove, conditions=conditions)
-        except RefusedError:
-            item = self.get(key) or {}
-            return {name: item.get(name) for name in assign} == assign
-        return True
+        """``update``; also True if an earlier try without an answer has written this."""
+        if self.update(key, assign=assign, remove=remove, conditions=conditions):
+            return True
+        item = self.get(key) or {}
+        return {name: item.get(name) for name in assign} == assign
 
-    def delete(self, key: Key, conditions: Sequence[Condition] = ()) -> None:
-        """Delete an item if it exists. Raises ``RefusedError``."""
-        self._write("delete_item", _Expressions().request(conditions, TableName=self.name, Key=key.item()))
+    def delete(self, key: Key, conditions: Sequence[Condition] = ()) -> bool:
+        """Delete an item if it exists."""
+        return self._write("delete_item", _Expressions().request(conditions, TableName=self.name, Key=key.item()))
 
-    def transact(self, actions: Sequence[dict[str, Any]]) -> None:
-        """Apply all actions or none.
-
-        Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``. Raises ``RefusedError`` if
-        a condition did not hold.
-        """
+    def transact(self, actions: Sequence[dict[str, Any]]) -> bool:
+        """Apply all actions or none. Each is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``."""
         try:
             repeat_conflicts(
                 lambda: self._client.transact_write_items(TransactItems=list(actions)),  # type: ignore[arg-type]
@@ -157,8 +152,9 @@ class LedgerTable:
             )
         except ClientError as error:
             if error_code(error) == CANCELLED and cancellation_reasons(error) <= CONDITION_REASONS:
-                raise RefusedError from error
+                return False
             raise
+        return True
 
     def query(
         self, pk: str, *, after: str = "", before: str = "", index: bool = False, page_items: int = 0
@@ -195,13 +191,14 @@ class LedgerTable:
                 return
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
-    def _write(self, operation: str, request: dict[str, Any]) -> None:
+    def _write(self, operation: str, request: dict[str, Any]) -> bool:
         try:
             repeat_conflicts(lambda: getattr(self._client, operation)(**request), self._wait)
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":
-                raise RefusedError from error
+                return False
             raise
+        return True
 
 
 class Rows:

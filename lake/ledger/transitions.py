@@ -31,7 +31,16 @@ from lake.ledger.manifest_row import (
     row_attributes,
     row_of,
 )
-from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Condition, RefusedError, Rows, put_request, same, update_request
+from lake.ledger.table import (
+    MAX_TRANSACTION_ACTIONS,
+    NEW,
+    Condition,
+    Key,
+    Rows,
+    put_request,
+    same,
+    update_request,
+)
 from lake.manifest import Lane, Manifest
 from lake.time import epoch_milliseconds, iso_utc
 
@@ -93,11 +102,7 @@ class Manifests(Rows):
         return self.enqueue_row(queued_row(manifest))
 
     def enqueue_row(self, row: ManifestRow) -> State:
-        try:
-            self._table.put(**self._first_row(row))
-        except RefusedError:
-            return self.current(row.id).state
-        return State.QUEUED
+        return State.QUEUED if self._table.put(*_first_row(row)) else self.current(row.id).state
 
     def enqueue_listed(self, rows: Sequence[ManifestRow], now: datetime) -> bool:
         """List manifests, touch their hours and create their first rows, in one transaction.
@@ -105,28 +110,13 @@ class Manifests(Rows):
         At most ``MAX_LISTED`` rows. False: one of the rows exists already, and nothing was written.
         """
         name = self._table.name
-        puts = [{"Put": put_request(name, **self._first_row(row))} for row in rows]
-        try:
-            self._table.transact([*listing_actions(name, rows, now), *puts])
-        except RefusedError:
-            return False
-        return True
-
-    def _first_row(self, row: ManifestRow) -> dict[str, Any]:
-        return {
-            "key": manifest_row_key(row.id),
-            "attributes": row_attributes(row),
-            "conditions": [Condition("pk", "missing")],
-        }
+        puts = [{"Put": put_request(name, *_first_row(row))} for row in rows]
+        return self._table.transact([*listing_actions(name, rows, now), *puts])
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
         """Fence off a manifest without a row, so that its arrivals can be adopted. Returns the current row."""
         row = abandoned_row(manifest, now)
-        try:
-            self._table.put(manifest_row_key(manifest), row_attributes(row), [Condition("pk", "missing")])
-        except RefusedError:
-            return self.current(manifest)
-        return row
+        return row if self._table.put(*_first_row(row)) else self.current(manifest)
 
     def claim(
         self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = ""
@@ -159,10 +149,8 @@ class Manifests(Rows):
     def renew(self, claim: ManifestRow, now: datetime, lease: timedelta) -> None:
         """Extend a live lease to ``now + lease``. Raises ``LeaseLostError``, also if the lease has expired."""
         until = {"lease_until": epoch_milliseconds(now + lease)}
-        try:
-            self._table.update(manifest_row_key(claim.id), assign=until, conditions=still_held(claim, now))
-        except RefusedError as error:
-            raise lease_lost(claim) from error
+        if not self._table.update(manifest_row_key(claim.id), assign=until, conditions=still_held(claim, now)):
+            raise lease_lost(claim)
 
     def release(
         self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None = None, *, counted: bool = True
@@ -198,14 +186,12 @@ class Manifests(Rows):
             "changed_at": iso_utc(now),
             **open_attributes(claim, State.PUBLISHING),
         }
-        conditions = still_held(claim, now)
-        try:
-            self._table.update(manifest_row_key(claim.id), assign=changes, remove=["reason"], conditions=conditions)
-        except RefusedError as error:
+        key, conditions = manifest_row_key(claim.id), still_held(claim, now)
+        if not self._table.update(key, assign=changes, remove=["reason"], conditions=conditions):
             current = self.current(claim.id)
             published = current.published
             if current.document != document and (published is None or published.document != document):
-                raise lease_lost(claim) from error
+                raise lease_lost(claim)
 
     def finish(self, row: ManifestRow, totals: PublishedTotals, now: datetime) -> bool:
         """PUBLISHING to DONE; ``published`` names this generation. False: the row has changed.
@@ -280,9 +266,7 @@ class Manifests(Rows):
         superseded = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
         actions = [{"Update": superseded}]
         for manifest in successors:
-            attributes = row_attributes(successor_row(row, manifest))
-            first = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
-            actions.append({"Put": first})
+            actions.append({"Put": put_request(table, *_first_row(successor_row(row, manifest)))})
         current = self._transact(row, actions)
         return current is None or (current.state == State.SUPERSEDED and list(current.superseded_by) == ids)
 
@@ -300,27 +284,18 @@ class Manifests(Rows):
         """
         while row.tabled is None or row.tabled.batch < tabled.batch:
             key, seen = manifest_row_key(row.id), same(tabled=encode(row.tabled))
-            try:
-                self._table.update(key, assign={"tabled": encode(tabled)}, conditions=seen)
-            except RefusedError:
-                row = self.current(row.id)
-            else:
+            if self._table.update(key, assign={"tabled": encode(tabled)}, conditions=seen):
                 return
+            row = self.current(row.id)
 
     def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> ManifestRow | None:
         """Update the row. None: the update was applied; otherwise the current row, which has changed since ``row``."""
-        try:
-            self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
-        except RefusedError:
-            return self.current(row.id)
-        return None
+        key, unchanged = manifest_row_key(row.id), row_unchanged(row)
+        is_applied = self._table.update(key, assign=changes, remove=remove, conditions=unchanged)
+        return None if is_applied else self.current(row.id)
 
     def _transact(self, row: ManifestRow, actions: list[dict[str, Any]]) -> ManifestRow | None:
-        try:
-            self._table.transact(actions)
-        except RefusedError:
-            return self.current(row.id)
-        return None
+        return None if self._table.transact(actions) else self.current(row.id)
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
         changes = {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
@@ -338,6 +313,11 @@ class Manifests(Rows):
         if (row := self.get(manifest)) is None:
             raise InvalidInputError(f"the ledger has no manifest {manifest}: rows are never deleted, check its id")
         return row
+
+
+def _first_row(row: ManifestRow) -> tuple[Key, dict[str, Any], Sequence[Condition]]:
+    """Key, attributes and condition of a row that is written for the first time."""
+    return manifest_row_key(row.id), row_attributes(row), NEW
 
 
 def row_unchanged(row: ManifestRow) -> list[Condition]:

@@ -19,7 +19,6 @@ from lake.errors import HybridRouterError, OwnershipError, TransientError
 from lake.faults import NO_ANSWER, NoAnswer
 from lake.layout import pointer_key
 from lake.ledger import ArrivalRow, CollectionId, Ledger, Part, State
-from lake.ledger.table import RefusedError
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part, write_manifest, write_part
 from lake.settings import Settings
@@ -29,7 +28,7 @@ from lake.time import iso_utc
 from router.services import Services, in_parallel
 from router.telemetry import logger
 
-UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
+UNANSWERED = (BotoCoreError, ClientError, HybridRouterError)
 """Errors after which a request may or may not have been applied."""
 
 

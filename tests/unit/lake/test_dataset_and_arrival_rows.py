@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lake.errors import OwnershipError
 from lake.ledger import ArrivalRow, DatasetMeasurement, DatasetSpeed
 from lake.ledger.arrivals import EXPIRY, arrival_key
 from lake.ledger.datasets import (
@@ -20,7 +21,6 @@ from lake.ledger.datasets import (
     field_id,
     is_full,
 )
-from lake.ledger.table import RefusedError
 from lake.manifest import Lane
 from tests.unit.lake.world import PARTITION, RESOURCES, World, file_of
 
@@ -314,6 +314,6 @@ def test_an_arrival_that_has_got_another_owner_since_is_not_adopted(world: World
 
 
 def test_a_row_that_was_deleted_manually_cannot_be_adopted(world: World) -> None:
-    with pytest.raises(RefusedError):
+    with pytest.raises(OwnershipError):
         world.ledger.arrivals.adopt(OWNED, replace(OWNED, manifest="manifest-2"))
     assert world.ledger.arrivals.get(FILE) is None

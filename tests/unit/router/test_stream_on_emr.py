@@ -130,10 +130,10 @@ def test_callers_that_make_a_token_at_the_same_time_get_the_same_one(deployment:
     stream, tokens = deployment.ledger.stream, list[str]()
     update = stream._table.update
 
-    def update_late(*arguments: Any, **fields: Any) -> None:
+    def update_late(*arguments: Any, **fields: Any) -> bool:
         stream._table.update = update  # type: ignore[method-assign]
         tokens.append(stream.begin_start(deployment.now, START_SETTLES))
-        update(*arguments, **fields)
+        return update(*arguments, **fields)
 
     stream._table.update = update_late  # type: ignore[method-assign]
     # When
