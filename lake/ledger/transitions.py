@@ -27,7 +27,6 @@ from lake.ledger.manifest_row import (
     manifest_row_key,
     open_attributes,
     open_key,
-    queued_row,
     row_attributes,
     row_of,
 )
@@ -41,7 +40,7 @@ from lake.ledger.table import (
     same,
     update_request,
 )
-from lake.manifest import Lane, Manifest
+from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
 
 CLAIMABLE = (State.QUEUED, State.RUNNING)
@@ -94,14 +93,11 @@ class Manifests(Rows):
         rows = (_read(item, on_damage) for item in self._table.query(open_key(lane, state), index=True))
         return (row for row in rows if row is not None)
 
-    def enqueue(self, manifest: Manifest) -> State:
-        """Create the row of a manifest. Returns QUEUED, or the state of a row that exists already.
+    def enqueue(self, row: ManifestRow) -> State:
+        """Create the first row of a manifest. Returns QUEUED, or the state of a row that exists already.
 
         ABANDONED means that another process presumed the caller dead: the manifest must not be used.
         """
-        return self.enqueue_row(queued_row(manifest))
-
-    def enqueue_row(self, row: ManifestRow) -> State:
         return State.QUEUED if self._table.put(*_first_row(row)) else self.current(row.id).state
 
     def enqueue_listed(self, rows: Sequence[ManifestRow], now: datetime) -> bool:
@@ -247,15 +243,15 @@ class Manifests(Rows):
         # The client may have repeated this request's own write.
         return current is None or (current.request == request and current.generation == row.generation + 1)
 
-    def supersede(self, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime) -> bool:
+    def supersede(self, row: ManifestRow, successors: Sequence[ManifestRow], reason: str, now: datetime) -> bool:
         """Replace a manifest that has published nothing by others, in one transaction. False: the row has changed.
 
-        The successors' documents are already on S3. It may be QUEUED, or RUNNING if the caller holds it; the fence is
-        ``row``. There must be fewer successors than a transaction can have actions.
+        ``row`` is the fence; it may be QUEUED, or RUNNING if the caller holds it. ``successors`` are the first rows of
+        manifests whose documents are already on S3; there must be fewer than a transaction can have actions.
         """
         if row.state not in CLAIMABLE:
             return False
-        table, ids = self._table.name, [manifest.id for manifest in successors]
+        table, ids = self._table.name, [successor.id for successor in successors]
         changes = {
             "state": State.SUPERSEDED,
             "superseded_by": ids,
@@ -264,10 +260,8 @@ class Manifests(Rows):
         }
         conditions = [*row_unchanged(row), Condition("published", "missing")]
         superseded = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
-        actions = [{"Update": superseded}]
-        for manifest in successors:
-            actions.append({"Put": put_request(table, *_first_row(successor_row(row, manifest)))})
-        current = self._transact(row, actions)
+        firsts = [{"Put": put_request(table, *_first_row(successor_row(row, item)))} for item in successors]
+        current = self._transact(row, [{"Update": superseded}, *firsts])
         return current is None or (current.state == State.SUPERSEDED and list(current.superseded_by) == ids)
 
     def record_reason(self, row: ManifestRow, reason: str) -> bool:
@@ -343,9 +337,9 @@ def lease_lost(claim: ManifestRow) -> LeaseLostError:
     )
 
 
-def successor_row(row: ManifestRow, manifest: Manifest) -> ManifestRow:
+def successor_row(row: ManifestRow, successor: ManifestRow) -> ManifestRow:
     """The first row of a successor. It has all tries left, and its attempt count shows that its files were tried."""
-    return replace(queued_row(manifest), attempt=row.attempt, base_attempt=row.attempt)
+    return replace(successor, attempt=row.attempt, base_attempt=row.attempt)
 
 
 def finished_attributes(row: ManifestRow, totals: PublishedTotals) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -49,9 +49,9 @@ def create_owner(services: Services, draft: Draft, now: datetime) -> Manifest | 
 def _enqueue_manifest(services: Services, draft: Draft, now: datetime) -> Manifest:
     manifest = draft.manifest(iso_utc(now))
     ledger, bucket = services.ledger, services.resources.control_bucket
-    write_manifest(services.s3, bucket, manifest)
+    row = write_manifest(services.s3, bucket, manifest)
     ledger.partitions.list_manifest(manifest.partition, manifest.id, now)
-    if ledger.manifests.enqueue(manifest) == State.ABANDONED:
+    if ledger.manifests.enqueue(row) == State.ABANDONED:
         raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
     write_pointer(services, manifest.id, urgent=manifest.urgent)
     logger.info(

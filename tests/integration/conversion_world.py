@@ -86,9 +86,9 @@ class ConversionWorld:
         partition = Partition.of(dataset, NOON)
         created = NOON.isoformat(timespec="milliseconds")
         manifest = Manifest(new_manifest_id(NOON), lane, partition, created, tuple(files), urgent)
-        write_manifest(self.services.s3, self.services.resources.control_bucket, manifest)
+        row = write_manifest(self.services.s3, self.services.resources.control_bucket, manifest)
         self.services.ledger.datasets.admit({dataset: ""}, 0)
-        self.services.ledger.manifests.enqueue(manifest)
+        self.services.ledger.manifests.enqueue(row)
         return manifest.id
 
     def put_pointer(self, manifest: str, *, shard: str = FIRST_SHARD) -> None:

@@ -96,8 +96,7 @@ class World:
 
     def enqueued(self, manifest: Manifest) -> ManifestRow:
         """The given manifest, QUEUED with its document and row."""
-        write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
-        self.ledger.manifests.enqueue(manifest)
+        self.ledger.manifests.enqueue(write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest))
         return self.row(manifest.id)
 
     def arrived(self, manifest: Manifest) -> ManifestRow:
@@ -109,9 +108,8 @@ class World:
 
     def superseded(self, row: ManifestRow, *successors: Manifest, reason: str = "because") -> None:
         """Supersede a manifest by these, and write their documents."""
-        for manifest in successors:
-            write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
-        assert self.ledger.manifests.supersede(row, successors, reason, self.now)
+        rows = [write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest) for manifest in successors]
+        assert self.ledger.manifests.supersede(row, rows, reason, self.now)
 
     def claimed(self, row: ManifestRow, owner: str = "jr_1") -> ManifestRow:
         claim = self.ledger.manifests.claim(row, owner, self.now, LEASE)
@@ -282,7 +280,7 @@ def row_in_state(world: World, state: str) -> ManifestRow:
         return world.row("part")
     row = world.queued("a.json", "b.json")
     if state == "SUPERSEDED":
-        manifests.supersede(row, [world.manifest("a.json", "b.json")], "because", world.now)
+        world.superseded(row, world.manifest("a.json", "b.json"))
     if state in ("RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"):
         claim = world.claimed(row)
         if state == "EXPIRED":
