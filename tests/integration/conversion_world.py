@@ -12,7 +12,8 @@ import boto3
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from lake.layout import pointer_key, result_key, run_key
+from lake.commit import GenerationResult, read_result
+from lake.layout import pointer_key, run_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
@@ -116,9 +117,8 @@ class ConversionWorld:
         assert row is not None
         return row
 
-    def result(self, manifest: str) -> dict[str, Any]:
-        key, bucket = result_key(manifest, 1), self.services.resources.control_bucket
-        return dict(json.loads(self.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()))
+    def result(self, manifest: str) -> GenerationResult:
+        return read_result(self.services.s3, self.services.resources.control_bucket, manifest, 1)
 
     def keys(self, kind: str) -> list[str]:
         pages = self.services.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket(kind))

@@ -28,15 +28,13 @@ from lake.commit import (
     ALGORITHM,
     WHOLE_OBJECT,
     CommitDocument,
-    GenerationResult,
     PendingObject,
-    ResultObject,
     SourceCount,
     checksum_of,
     put_bound_document,
+    write_result,
 )
-from lake.documents import encode, encode_document
-from lake.layout import commit_key, result_key
+from lake.layout import commit_key
 from lake.ledger import ArrivalRow, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
@@ -307,13 +305,12 @@ def put_result(
     world: World,
     row: ManifestRow | Manifest,
     sources: Iterable[SourceCount],
-    files: Iterable[ResultObject] = (),
-    quarantine: Iterable[ResultObject] = (),
+    objects: Iterable[PendingObject] = (),
+    quarantine: Iterable[PendingObject] = (),
     generation: int = 1,
 ) -> None:
     """The result document of a published generation; only its lists, its generation and its time matter."""
-    lists = (tuple(sources), tuple(files), tuple(quarantine))
-    at = world.now.isoformat()
-    result = GenerationResult(row.id, generation, 1, "jr_1", row.partition, at, at, 0, 0, 0, 0, 0, 0, 0, *lists)
-    key = result_key(row.id, generation)
-    world.raw_s3.put_object(Bucket="control", Key=key, Body=encode_document(encode(result)))
+    lists = (tuple(objects), tuple(quarantine), tuple(sources), ())
+    document = CommitDocument(row.id, generation, 1, row.partition, "jr_1", world.now.isoformat(), *lists, 0)
+    etags = {(item.bucket, item.key): "e" for item in (*document.objects, *document.quarantine)}
+    write_result(world.raw_s3, "control", document, etags, world.now)
