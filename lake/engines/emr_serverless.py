@@ -28,6 +28,7 @@ from lake.engines.description import (
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import error_code
 from lake.shards import FIRST_SHARD, SHARD_ARGUMENT
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from lake.ledger import StreamRow
@@ -179,8 +180,8 @@ class EmrServerless(EngineDescription):
             run,
             arguments[arguments.index("--run") + 1] if "--run" in arguments[:-1] else None,
             self.name,
-            found["createdAt"],
-            found["endedAt"],
+            iso_utc(found["createdAt"]),
+            iso_utc(found["endedAt"]),
             int(found.get("totalExecutionDurationSeconds", 0)),
             vcpu_milliseconds=round(billed.get("vCPUHour", 0) * HOUR_MILLISECONDS),
             gb_milliseconds=round(billed.get("memoryGBHour", 0) * HOUR_MILLISECONDS),

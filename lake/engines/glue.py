@@ -24,6 +24,7 @@ from lake.engines.description import (
 )
 from lake.errors import TransientError
 from lake.faults import error_code
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from lake.engines.emr_serverless import StreamLaunch
@@ -92,8 +93,8 @@ class Glue(EngineDescription):
             run,
             found.get("Arguments", {}).get("--run"),
             Engine.GLUE_FLEX if found.get("ExecutionClass") == "FLEX" else Engine.GLUE,
-            found["StartedOn"],
-            found["CompletedOn"],
+            iso_utc(found["StartedOn"]),
+            iso_utc(found["CompletedOn"]),
             int(found["ExecutionTime"]),
             dpu_milliseconds=_dpu_milliseconds(found),
             final="DPUSeconds" in found or not found["ExecutionTime"],

@@ -4,7 +4,7 @@ The speed of a dataset is the median of its last manifests, so that one slow fil
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from itertools import groupby, product
 from typing import Any, NamedTuple, Self
@@ -54,50 +54,22 @@ def divide_cost(micro_dollars: int, converted: Sequence[CostShare], weights: Seq
     return tuple(sums.values())
 
 
-@dataclass(frozen=True, slots=True)
-class CostRow:
-    """What one job run has cost. A streaming job has a row for each interval that it has metered."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRow(Bill):
+    """A bill and its price. A streaming job has one for each interval that it has metered. Ids are unique in a day."""
 
-    id: str
-    """Id of the job run, unique within the day; for a streaming job with ``#`` and the interval."""
     lane: Lane
-    engine: str
-    started_at: str
-    """ISO 8601, UTC, like ``ended_at``."""
-    ended_at: str
-    seconds: int
-    dpu_milliseconds: int
-    vcpu_milliseconds: int
-    gb_milliseconds: int
     micro_dollars: int
     """Millionths of a dollar: the sum of the shares."""
     shares: tuple[CostShare, ...]
     execution: str | None = None
     """The execution that planned its run; None in the stream lane."""
-    state: str = ""
-    """Final state of the job run, such as SUCCEEDED or FAILED; empty for an interval of a streaming job."""
-    reason: str = ""
 
     @classmethod
     def of_bill(
         cls, bill: Bill, lane: Lane, micro_dollars: int, shares: tuple[CostShare, ...], execution: str | None = None
     ) -> Self:
-        return cls(
-            bill.job_run,
-            lane,
-            bill.engine,
-            iso_utc(bill.started_at),
-            iso_utc(bill.ended_at),
-            bill.seconds,
-            bill.dpu_milliseconds,
-            bill.vcpu_milliseconds,
-            bill.gb_milliseconds,
-            micro_dollars,
-            shares,
-            execution,
-            "" if lane is Lane.STREAM else bill.state,
-            bill.reason,
-        )
+        return cls(**asdict(bill), lane=lane, micro_dollars=micro_dollars, shares=shares, execution=execution)
 
     def summed(self) -> Self:
         """The row with one share that is the sum of all: the form in which rows with many datasets are kept."""

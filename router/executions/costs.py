@@ -68,8 +68,8 @@ class RunCosts:
         return self.bills[job_run]
 
     def _row(self, bill: Bill, services: Services) -> CostRow:
-        total = bill.micro_dollars(ENGINES[bill.engine].prices(services.settings))
-        shares = cost_shares(total, bill.job_run, self.rows)
+        total = bill.priced(ENGINES[bill.engine].prices(services.settings))
+        shares = cost_shares(total, bill.id, self.rows)
         return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
 
 

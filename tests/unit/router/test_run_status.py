@@ -156,7 +156,7 @@ def test_a_run_continues_on_a_dearer_engine_if_necessary(
 def test_what_is_a_lack_of_capacity(
     engine: Engine, refusal: str, seconds: int | None, failed: bool, found: bool
 ) -> None:
-    known = None if seconds is None else Bill("jr_1", None, FLEX, MORNING, MORNING, seconds)
+    known = None if seconds is None else Bill("jr_1", None, FLEX, "", "", seconds)
     assert found_no_capacity(engine, refusal, known, failed=failed) == found
     # A person may stop a waiting run.
     stopped = None if known is None else replace(known, state="STOPPED")
