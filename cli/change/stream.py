@@ -112,7 +112,7 @@ def _read_shard(stack: DeployedStack, shard: str, rows: Sequence[ManifestRow]) -
 
 def live_runs(stack: DeployedStack, shard: str) -> list[str]:
     engine, job = ENGINES[stack.outputs.stream_engine], stack.resources.stream_job_of(shard)
-    return engine.live_stream_runs(stack.stream_client, job, stack.outputs.stream_application)
+    return engine.stream_runs(stack.stream_client, job, stack.outputs.stream_application).live()
 
 
 def format_shards(shards: Sequence[StreamShard], now: datetime, clock: Callable[[str], str]) -> Iterator[str]:

@@ -34,11 +34,12 @@ MICRO = 1_000_000
 class StreamRuns(Protocol):
     """The runs of one streaming job. Each method raises botocore's errors."""
 
-    def start(self, token: Callable[[timedelta], str]) -> str | None:
-        """Start a run and return its id; None if one exists already.
+    def start(self, launch: StreamLaunch | None, shard: str, token: Callable[[timedelta], str]) -> str | None:
+        """Start a run of the shard's job and return its id; None if one exists already.
 
-        ``token`` returns the client token of the start. Callers within the given time get the same one, and of several
-        starts with one token only the first is made. Raises ``TransientError`` if the job cannot start now.
+        ``launch`` has what a start needs on an engine without job resources. ``token`` returns the client token of the
+        start. Callers within the given time get the same one, and of several starts with one token only the first is
+        made. Raises ``TransientError`` if the job cannot start now.
         """
 
     def end_cause(self, row: StreamRow) -> str:
@@ -115,12 +116,8 @@ class EngineDescription(ABC):
         """End a run of the job at once. Raises botocore's errors."""
 
     @abstractmethod
-    def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> StreamRuns:  # noqa: ANN401
-        """The runs of a shard's streaming job; ``launch`` has what a start needs on an engine without job resources."""
-
-    @abstractmethod
-    def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        """Ids of the live runs of a streaming job; ``application`` is the stack's output of this name."""
+    def stream_runs(self, client: Any, job: str, application: str) -> StreamRuns:  # noqa: ANN401
+        """The runs of a streaming job; ``application`` is the stack's stream application, empty if it has none."""
 
     @abstractmethod
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:

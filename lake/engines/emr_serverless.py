@@ -194,14 +194,8 @@ class EmrServerless(EngineDescription):
         application, job_run = split_run_id(run)
         client.cancel_job_run(applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY)
 
-    def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
-        assert launch is not None, "the stack passes it to each function that starts a streaming run"
-        return EmrStreamRuns(client, job, shard, launch)
-
-    def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        """The ids, made by ``run_id``, of this job's live runs; the application has the runs of all shards."""
-        runs = _list_runs(client, {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)})
-        return [run_id(application, run["id"]) for run in runs if run.get("name") == job]
+    def stream_runs(self, client: Any, job: str, application: str) -> EmrStreamRuns:  # noqa: ANN401
+        return EmrStreamRuns(client, job, application)
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:
         """Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch"."""
@@ -229,17 +223,17 @@ EMR_SERVERLESS = EmrServerless(
 class EmrStreamRuns:
     emr: Any
     job: str
-    shard: str
-    launch: StreamLaunch
+    application: str
 
-    def start(self, token: Callable[[timedelta], str]) -> str | None:
+    def start(self, launch: StreamLaunch | None, shard: str, token: Callable[[timedelta], str]) -> str | None:
         """Starts no run while one is live: EMR Serverless would run both in parallel, or queue the second one. Callers
         that start at the same time start one run, because they share the client token in the shard's row.
         """
+        assert launch is not None, "the stack passes it to each function that starts a streaming run"
         if self.live():
             return None
         try:
-            started = self.emr.start_job_run(**self.launch.request(self.shard, self.job, token(START_SETTLES)))
+            started = self.emr.start_job_run(**launch.request(shard, self.job, token(START_SETTLES)))
         except ClientError as error:
             if error_code(error) not in RETRIED_ERRORS:
                 raise
@@ -252,14 +246,15 @@ class EmrStreamRuns:
         return str(started["jobRunId"])
 
     def end_cause(self, row: StreamRow) -> str:
-        request: dict[str, Any] = {"applicationId": self.launch.application, "mode": STREAMING}
-        if row.started_at is not None:
-            request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES
-        run = next((run for run in _list_runs(self.emr, request) if run["id"] == row.started_run), None)
+        begun = None if row.started_at is None else datetime.fromisoformat(row.started_at) - START_SETTLES
+        listed = self._list(**{} if begun is None else {"createdAtAfter": begun})
+        run = next((run for run in listed if run["id"] == row.started_run), None)
         return NO_REASON if run is None else end_reason(run["state"], run.get("stateDetails"))
 
     def live(self) -> list[str]:
-        return EMR_SERVERLESS.live_stream_runs(self.emr, self.job, self.launch.application)
+        """The ids are made by ``run_id``. The application has the runs of all shards."""
+        runs = self._list(states=list(LIVE_STATES))
+        return [run_id(self.application, run["id"]) for run in runs if run.get("name") == self.job]
 
     def end(self, runs: Sequence[str]) -> None:
         """Sends one request for each run; leaves a run that has ended meanwhile as it is."""
@@ -270,10 +265,10 @@ class EmrStreamRuns:
                 if error_code(error) not in UNKNOWN_RUN_CODES or run in self.live():
                     raise
 
-
-def _list_runs(emr: Any, request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
-    for page in emr.get_paginator("list_job_runs").paginate(**request):
-        yield from page["jobRuns"]
+    def _list(self, **request: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
+        pages = self.emr.get_paginator("list_job_runs")
+        for page in pages.paginate(applicationId=self.application, mode=STREAMING, **request):
+            yield from page["jobRuns"]
 
 
 def run_id(application: str, job_run: str) -> str:

@@ -105,11 +105,8 @@ class Glue(EngineDescription):
     def end_run(self, glue: GlueClient, job: str, run: str) -> None:
         glue.batch_stop_job_run(JobName=job, JobRunIds=[run])
 
-    def stream_runs(self, glue: GlueClient, job: str, shard: str, launch: StreamLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
+    def stream_runs(self, glue: GlueClient, job: str, application: str) -> GlueStreamRuns:  # noqa: ARG002
         return GlueStreamRuns(glue, job)
-
-    def live_stream_runs(self, glue: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002
-        return GlueStreamRuns(glue, job).live()
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:  # noqa: ARG002
         return f"/aws-glue/{stack}/output", run
@@ -131,7 +128,7 @@ class GlueStreamRuns:
     glue: GlueClient
     job: str
 
-    def start(self, token: Callable[[timedelta], str]) -> str | None:  # noqa: ARG002
+    def start(self, launch: StreamLaunch | None, shard: str, token: Callable[[timedelta], str]) -> str | None:  # noqa: ARG002
         """Returns None only if a live run proves that one exists. The job's ``MaxConcurrentRuns`` is 1, so Glue refuses
         a second run as a concurrent one; but a full account gets either error as well (AWS Glue API, ``StartJobRun``:
         "too many jobs are being run concurrently", "a resource numerical limit was exceeded").

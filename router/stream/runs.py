@@ -87,7 +87,7 @@ def start_run(services: Services, shard: str, row: StreamRow | None = None) -> b
         if row.start_failure is None:
             stream.record_start_failure(row, reason)
         raise FailedStartsError(services.resources.stream_job_of(shard), row.starts, reason, due)
-    run = runs.start(lambda settles: stream.begin_start(services.clock(), settles))
+    run = runs.start(services.stream_launch, shard, lambda settles: stream.begin_start(services.clock(), settles))
     if run is None:
         # Another caller may have started it since the row was read.
         row = stream.get()
@@ -113,6 +113,6 @@ def next_start(row: StreamRow) -> datetime | None:
 
 def stream_runs(services: Services, shard: str) -> StreamRuns:
     """The runs of a shard's streaming job."""
-    engine = ENGINES[services.settings.stream.engine]
-    job = services.resources.stream_job_of(shard)
-    return engine.stream_runs(services.job_clients[engine.service], job, shard, services.stream_launch)
+    engine, launch = ENGINES[services.settings.stream.engine], services.stream_launch
+    job, application = services.resources.stream_job_of(shard), launch.application if launch else ""
+    return engine.stream_runs(services.job_clients[engine.service], job, application)

@@ -452,11 +452,11 @@ def test_a_run_that_another_caller_has_just_started_sees_the_file(
     stream.begin_run("jr_0", deployment.now)
     stream.end()
 
-    def start_second(runs: GlueStreamRuns, token: Any) -> str | None:
-        started = start(runs, token)
+    def start_second(runs: GlueStreamRuns, *given: Any) -> str | None:
+        started = start(runs, *given)
         assert started is not None
         stream.count_start(stream.get(), started, deployment.now)
-        return start(runs, token)
+        return start(runs, *given)
 
     monkeypatch.setattr(GlueStreamRuns, "start", start_second)
     assert not redelivered(deployment)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -110,8 +111,9 @@ def test_manifests_of_a_streaming_run_that_has_ended_are_released(
 
 def start(deployment: Deployment) -> str | None:
     """Start a run of the first shard, as each caller does."""
-    stream = deployment.ledger.stream
-    return stream_runs(deployment.services, "1").start(lambda settles: stream.begin_start(deployment.now, settles))
+    stream, services = deployment.ledger.stream, deployment.services
+    token = partial(stream.begin_start, deployment.now)
+    return stream_runs(services, "1").start(services.stream_launch, "1", token)
 
 
 def test_callers_at_the_same_time_start_one_run(deployment: Deployment, emr: FakeEmr) -> None:
