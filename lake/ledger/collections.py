@@ -21,7 +21,7 @@ from lake.ledger.manifest_row import (
     manifest_row_key,
     row_attributes,
 )
-from lake.ledger.table import NEW, Condition, Key, Rows, put_request, update_request
+from lake.ledger.table import Condition, Key, Rows, put_action, update_action
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -121,14 +121,13 @@ class Collections(Rows):
         The part's row has the key of a manifest's row, so that an owner that was presumed dead is refused. Raises
         ``OwnershipError`` if the caller was presumed dead: its part must not be used.
         """
-        table, row_key = self._table.name, manifest_row_key(part.id)
+        key, row_key = collection_key(collection), manifest_row_key(part.id)
         sums = {"parts": 1, "files": part.files, "bytes": part.bytes}
-        changes = open_collection_attributes(collection)
         is_open = [Condition("closed_at", "missing")]
         actions = [
-            {"Update": update_request(table, collection_key(collection), changes, sums, (), is_open)},
-            {"Put": put_request(table, row_key, part_row(part, collection), NEW)},
-            {"Put": put_request(table, part_item_key(collection, part.id), part_attributes(part), ())},
+            update_action(key, open_collection_attributes(collection), sums, conditions=is_open),
+            put_action(row_key, part_row(part, collection)),
+            put_action(part_item_key(collection, part.id), part_attributes(part), ()),
         ]
         if self._table.transact(actions):
             return True

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from lake.documents import decode, encode
 from lake.engines.description import Bill, divide_by_weight
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import NEW, Key, Rows, batches_of, update_request
+from lake.ledger.table import Key, Rows, batches_of, put_action, update_action
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -124,12 +124,9 @@ class Costs(Rows):
         return any(recorded)
 
     def _record(self, row: CostRow) -> bool:
-        name, key = self._table.name, Key(_partition(row.lane, row.day), row.id)
-        requests = [
-            update_request(name, key, encode(row), {}, (), NEW),
-            update_request(name, _sum_key(row.day), {}, {"micro_dollars": row.micro_dollars}, (), ()),
-        ]
-        return self._table.transact([{"Update": request} for request in requests])
+        new = put_action(Key(_partition(row.lane, row.day), row.id), encode(row))
+        total = update_action(_sum_key(row.day), add={"micro_dollars": row.micro_dollars})
+        return self._table.transact([new, total])
 
     def await_bill(self, job_run: str, now: datetime) -> None:
         """Record that the cost of a job run is awaited. Only the first call has an effect, from any caller."""

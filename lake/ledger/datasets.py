@@ -27,14 +27,13 @@ from lake.ledger.table import (
     MAX_BATCH_KEYS,
     MAX_TRANSACTION_ACTIONS,
     MAX_TRIES,
-    NEW,
     Condition,
     Key,
     LedgerTable,
     Rows,
     batches_of,
-    put_request,
-    update_request,
+    put_action,
+    update_action,
 )
 
 NUMBER = Key("dataset-count", "dataset-count")
@@ -156,14 +155,12 @@ class Datasets(Rows):
 
     def _put_admissions(self, names: Sequence[str], folders: Mapping[str, str], max_datasets: int) -> bool:
         """Admit all names. False: another caller has admitted one of them, or there is no longer room for all."""
-        table, counted = self._table, sum(bool(folders[name]) for name in names)
-        actions = [
-            {"Put": put_request(table.name, name_key(name), {"folder": folders[name] or None}, NEW)} for name in names
-        ]
+        counted = sum(bool(folders[name]) for name in names)
+        actions = [put_action(name_key(name), {"folder": folders[name] or None}) for name in names]
         if counted:
             room = [Condition("number", "<", max_datasets - counted + 1)]
-            actions.append({"Update": update_request(table.name, NUMBER, {}, {"number": counted}, (), room)})
-        if actions and not table.transact(actions):
+            actions.append(update_action(NUMBER, add={"number": counted}, conditions=room))
+        if actions and not self._table.transact(actions):
             return False
         self.folders.update((name, folders[name]) for name in names)
         return True

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from botocore.exceptions import ClientError
@@ -54,6 +53,10 @@ class Condition:
     """``missing``: the item lacks the attribute. ``size``: it has this number of elements. All operators but
     ``missing`` need the attribute."""
     value: Any = None
+
+
+Action = dict[Literal["Put", "Update"], dict[str, Any]]
+"""An action of a transaction, without the name of the table."""
 
 
 def same(**attributes: object) -> list[Condition]:
@@ -114,7 +117,7 @@ class LedgerTable:
 
     def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition] = NEW) -> bool:
         """Put an item, by default only a new one, without the attributes that are None."""
-        return self._write("put_item", put_request(self.name, key, attributes, conditions))
+        return self._write("put_item", put_action(key, attributes, conditions)["Put"])
 
     def update(
         self,
@@ -127,8 +130,7 @@ class LedgerTable:
         initial: Mapping[str, Any] | None = None,
     ) -> bool:
         """Change or create an item; ``add``: numbers, sets; ``initial``: only if missing."""
-        request = update_request(self.name, key, assign or {}, add or {}, remove, conditions, initial or {})
-        return self._write("update_item", request)
+        return self._write("update_item", update_action(key, assign, add, remove, conditions, initial)["Update"])
 
     def update_once(
         self, key: Key, assign: Mapping[str, Any], remove: Sequence[str], conditions: Sequence[Condition]
@@ -141,15 +143,13 @@ class LedgerTable:
 
     def delete(self, key: Key, conditions: Sequence[Condition] = ()) -> bool:
         """Delete an item if it exists."""
-        return self._write("delete_item", _Expressions().request(conditions, TableName=self.name, Key=key.item()))
+        return self._write("delete_item", _Expressions().request(conditions, Key=key.item()))
 
-    def transact(self, actions: Sequence[dict[str, Any]]) -> bool:
-        """Apply all actions or none. Each is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``."""
+    def transact(self, actions: Sequence[Action]) -> bool:
+        """Apply all actions, made by ``put_action`` and ``update_action``, or none."""
+        items: Any = [{kind: {"TableName": self.name, **each[kind]} for kind in each} for each in actions]
         try:
-            repeat_conflicts(
-                lambda: self._client.transact_write_items(TransactItems=list(actions)),  # type: ignore[arg-type]
-                self._wait,
-            )
+            repeat_conflicts(lambda: self._client.transact_write_items(TransactItems=items), self._wait)
         except ClientError as error:
             if error_code(error) == CANCELLED and cancellation_reasons(error) <= CONDITION_REASONS:
                 return False
@@ -193,7 +193,7 @@ class LedgerTable:
 
     def _write(self, operation: str, request: dict[str, Any]) -> bool:
         try:
-            repeat_conflicts(lambda: getattr(self._client, operation)(**request), self._wait)
+            repeat_conflicts(lambda: getattr(self._client, operation)(TableName=self.name, **request), self._wait)
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":
                 return False
@@ -206,31 +206,31 @@ class Rows:
         self._table = table
 
 
-def put_request(table: str, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> dict[str, Any]:
-    """Parameters of PutItem, or of a Put in a transaction, without the attributes that are None."""
+def put_action(key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition] = NEW) -> Action:
+    """``LedgerTable.put`` as an action."""
     item = {**key.item(), **{name: value for name, value in attributes.items() if value is not None}}
-    return _Expressions().request(conditions, TableName=table, Item=item)
+    return {"Put": _Expressions().request(conditions, Item=item)}
 
 
-def update_request(
-    table: str,
+def update_action(
     key: Key,
-    assign: Mapping[str, Any],
-    add: Mapping[str, Any],
-    remove: Sequence[str],
-    conditions: Sequence[Condition],
-    initial: Mapping[str, Any] = MappingProxyType({}),
-) -> dict[str, Any]:
+    assign: Mapping[str, Any] | None = None,
+    add: Mapping[str, Any] | None = None,
+    remove: Sequence[str] = (),
+    conditions: Sequence[Condition] = (),
+    initial: Mapping[str, Any] | None = None,
+) -> Action:
+    """``LedgerTable.update`` as an action."""
     used, clauses = _Expressions(), []
-    sets = [f"{used.name(a)} = {used.value(v)}" for a, v in assign.items()]
-    sets += [f"{used.name(a)} = if_not_exists({used.name(a)},{used.value(v)})" for a, v in initial.items()]
+    sets = [f"{used.name(a)} = {used.value(v)}" for a, v in (assign or {}).items()]
+    sets += [f"{used.name(a)} = if_not_exists({used.name(a)},{used.value(v)})" for a, v in (initial or {}).items()]
     if sets:
         clauses.append("SET " + ", ".join(sets))
     if add:
         clauses.append("ADD " + ", ".join(f"{used.name(a)} {used.value(v)}" for a, v in add.items()))
     if remove:
         clauses.append("REMOVE " + ", ".join(map(used.name, remove)))
-    return used.request(conditions, TableName=table, Key=key.item(), UpdateExpression=" ".join(clauses))
+    return {"Update": used.request(conditions, Key=key.item(), UpdateExpression=" ".join(clauses))}
 
 
 class _Expressions:

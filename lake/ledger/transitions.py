@@ -30,16 +30,7 @@ from lake.ledger.manifest_row import (
     row_attributes,
     row_of,
 )
-from lake.ledger.table import (
-    MAX_TRANSACTION_ACTIONS,
-    NEW,
-    Condition,
-    Key,
-    Rows,
-    put_request,
-    same,
-    update_request,
-)
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Action, Condition, Key, Rows, put_action, same, update_action
 from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
 
@@ -105,9 +96,8 @@ class Manifests(Rows):
 
         At most ``MAX_LISTED`` rows. False: one of the rows exists already, and nothing was written.
         """
-        name = self._table.name
-        puts = [{"Put": put_request(name, *_first_row(row))} for row in rows]
-        return self._table.transact([*listing_actions(name, rows, now), *puts])
+        puts = [put_action(*_first_row(row)) for row in rows]
+        return self._table.transact([*listing_actions(rows, now), *puts])
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
         """Fence off a manifest without a row, so that its arrivals can be adopted. Returns the current row."""
@@ -134,10 +124,9 @@ class Manifests(Rows):
             lease_until=epoch_milliseconds(now + lease),
             changed_at=iso_utc(now),
         )
-        names = ("state", "attempt", "owner", "claim_nonce", "earlier_owners", "lease_until", "changed_at")
-        changes: dict[str, Any] = {name: encode(getattr(claimed, name)) for name in names}
-        changes |= open_attributes(row, claimed.state)
-        current = self._update(row, changes)
+        names = ("attempt", "owner", "claim_nonce", "earlier_owners", "lease_until")
+        changes = {name: encode(getattr(claimed, name)) for name in names}
+        current = self._update(row, _opened(row, claimed.state, now, **changes))
         if current and (current.state, current.claim_nonce) != (State.RUNNING, claimed.claim_nonce):
             return None
         return claimed
@@ -157,13 +146,7 @@ class Manifests(Rows):
         """
         if row.state != State.RUNNING:
             return False
-        changes: dict[str, Any] = {
-            "state": State.QUEUED,
-            "reason": reason,
-            "lease_until": 0,
-            "changed_at": iso_utc(now),
-            **open_attributes(row, State.QUEUED),
-        }
+        changes = _opened(row, State.QUEUED, now, reason=reason, lease_until=0)
         if exclusions is not None:
             changes["exclusions"] = exclusions
         if not counted:
@@ -176,12 +159,7 @@ class Manifests(Rows):
 
         Raises ``LeaseLostError`` if the claim no longer holds.
         """
-        changes = {
-            "state": State.PUBLISHING,
-            "document": encode(document),
-            "changed_at": iso_utc(now),
-            **open_attributes(claim, State.PUBLISHING),
-        }
+        changes = _opened(claim, State.PUBLISHING, now, document=encode(document))
         key, conditions = manifest_row_key(claim.id), still_held(claim, now)
         if not self._table.update(key, assign=changes, remove=["reason"], conditions=conditions):
             current = self.current(claim.id)
@@ -228,17 +206,17 @@ class Manifests(Rows):
             raise InvalidInputError(
                 f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be reprocessed; wait until it ends"
             )
-        changes: dict[str, Any] = {
-            "state": State.QUEUED,
-            "lane": Lane.BATCH,
-            "generation": row.generation + 1,
-            "base_attempt": row.attempt,
-            "lease_until": 0,
-            "changed_at": iso_utc(now),
-            "forced_at": iso_utc(now),
-            "request": request,
-            **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
-        }
+        changes = _opened(
+            replace(row, lane=Lane.BATCH),
+            State.QUEUED,
+            now,
+            lane=Lane.BATCH,
+            generation=row.generation + 1,
+            base_attempt=row.attempt,
+            lease_until=0,
+            forced_at=iso_utc(now),
+            request=request,
+        )
         current = self._update(row, changes, FORGOTTEN)
         # The client may have repeated this request's own write.
         return current is None or (current.request == request and current.generation == row.generation + 1)
@@ -251,7 +229,7 @@ class Manifests(Rows):
         """
         if row.state not in CLAIMABLE:
             return False
-        table, ids = self._table.name, [successor.id for successor in successors]
+        ids = [successor.id for successor in successors]
         changes = {
             "state": State.SUPERSEDED,
             "superseded_by": ids,
@@ -259,9 +237,10 @@ class Manifests(Rows):
             "changed_at": iso_utc(now),
         }
         conditions = [*row_unchanged(row), Condition("published", "missing")]
-        superseded = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
-        firsts = [{"Put": put_request(table, *_first_row(successor_row(row, item)))} for item in successors]
-        current = self._transact(row, [{"Update": superseded}, *firsts])
+        key = manifest_row_key(row.id)
+        superseded = update_action(key, changes, remove=INDEX_ATTRIBUTES, conditions=conditions)
+        firsts = [put_action(*_first_row(successor_row(row, item))) for item in successors]
+        current = self._transact(row, [superseded, *firsts])
         return current is None or (current.state == State.SUPERSEDED and list(current.superseded_by) == ids)
 
     def record_reason(self, row: ManifestRow, reason: str) -> bool:
@@ -288,7 +267,7 @@ class Manifests(Rows):
         is_applied = self._table.update(key, assign=changes, remove=remove, conditions=unchanged)
         return None if is_applied else self.current(row.id)
 
-    def _transact(self, row: ManifestRow, actions: list[dict[str, Any]]) -> ManifestRow | None:
+    def _transact(self, row: ManifestRow, actions: Sequence[Action]) -> ManifestRow | None:
         return None if self._table.transact(actions) else self.current(row.id)
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
@@ -296,9 +275,8 @@ class Manifests(Rows):
         is_first_publish = changes["state"] == State.DONE and row.generation == 1
         may_leave_objects = row.state == State.PUBLISHING and not is_first_publish
         if may_leave_objects:
-            table, key = self._table.name, manifest_row_key(row.id)
-            end = {"Update": update_request(table, key, changes, {}, remove, row_unchanged(row))}
-            current = self._transact(row, [end, deletion_action(table, row, now)])
+            end = update_action(manifest_row_key(row.id), changes, remove=remove, conditions=row_unchanged(row))
+            current = self._transact(row, [end, deletion_action(row, now)])
         else:
             current = self._update(row, changes, remove)
         return current is None or (current.state == changes["state"] and current.document == row.document)
@@ -309,9 +287,13 @@ class Manifests(Rows):
         return row
 
 
-def _first_row(row: ManifestRow) -> tuple[Key, dict[str, Any], Sequence[Condition]]:
-    """Key, attributes and condition of a row that is written for the first time."""
-    return manifest_row_key(row.id), row_attributes(row), NEW
+def _opened(row: ManifestRow, state: State, now: datetime, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
+    """What a transition to an open state changes: the state, its time, its place in the index, and ``changes``."""
+    return {"state": state, "changed_at": iso_utc(now), **open_attributes(row, state), **changes}
+
+
+def _first_row(row: ManifestRow) -> tuple[Key, dict[str, Any]]:
+    return manifest_row_key(row.id), row_attributes(row)
 
 
 def row_unchanged(row: ManifestRow) -> list[Condition]:

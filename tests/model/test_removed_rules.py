@@ -88,7 +88,7 @@ RULES: dict[str, dict[str, Mutation]] = {
     },
     "collections": {
         "a closed collection takes parts": changed(f"{COLLECTIONS}.add", '[Condition("closed_at", "missing")]', "()"),
-        "an abandoned part is added": changed(f"{COLLECTIONS}.add", "NEW", "()"),
+        "an abandoned part is added": changed(f"{COLLECTIONS}.add", "collection)),", "collection), ()),"),
         "collection and part change apart": changed(
             f"{COLLECTIONS}.add",
             "self._table.transact(actions)",
@@ -111,7 +111,10 @@ RULES: dict[str, dict[str, Mutation]] = {
     "dividers": {
         "two divisions of a collection": changed(f"{COLLECTIONS}.commit", ', Condition("division", "missing")', ""),
         "an own division is carried out": mutations.an_own_division_is_carried_out,
-        "a manifest is queued again": changed("lake.ledger.transitions._first_row", "NEW", "()"),
+        "a manifest is queued again": all_of(
+            changed(f"{MANIFESTS}.enqueue_listed", "_first_row(row)", "_first_row(row), ()"),
+            changed(f"{MANIFESTS}.enqueue", "_first_row(row)", "_first_row(row), ()"),
+        ),
         "done before its manifests": changed(
             "router.divide._execute",
             "    datasets: dict[str, list[ManifestRow]] = {}",
@@ -170,7 +173,7 @@ RULES: dict[str, dict[str, Mutation]] = {
             lambda row, only, request: next_reprocess_step(row, only, f"not {request}"),
         )
     },
-    "overnight": {"record a cost again": changed("lake.ledger.costs.Costs._record", "NEW", "()")},
+    "overnight": {"record a cost again": changed("lake.ledger.costs.Costs._record", "encode(row)", "encode(row), ()")},
     "all expired": {"fail where nothing can be converted": replaced(f"{MANIFESTS}.keep_published", Manifests.fail)},
 }
 """Each removed rule and its mutation, by the scenario that needs it."""
