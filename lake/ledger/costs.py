@@ -232,6 +232,13 @@ class SpeedSample(NamedTuple):
     """Time of the tasks, summed over cores."""
 
 
+class DatasetMeasurement(NamedTuple):
+    output_bytes: int
+    plain: SpeedSample
+    compressed: SpeedSample = SpeedSample(0, 0)
+    """The part in files that the reader found to be compressed."""
+
+
 class SpeedSamples(NamedTuple):
     samples: tuple[SpeedSample, ...] = ()
     """Oldest first; each has at least ``MIN_SAMPLE_BYTES``."""
@@ -271,18 +278,6 @@ class DatasetSpeed:
     plain: float | None
     compressed: float | None
     """Speed of compressed files; one stored byte takes several times as long."""
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetMeasurement:
-    input_bytes: int
-    output_bytes: int
-    task_milliseconds: int
-    """Time of the tasks, summed over cores."""
-    compressed_bytes: int = 0
-    """Part of ``input_bytes`` in files that the reader found to be compressed."""
-    compressed_milliseconds: int = 0
-    """Part of ``task_milliseconds`` for these files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,7 @@ from typing import Any
 
 from lake.documents import decode_partial, encode
 from lake.errors import TransientError
-from lake.ledger.costs import (
-    DatasetMeasurement,
-    DatasetSpeed,
-    MeasuredDataset,
-    SpeedSample,
-)
+from lake.ledger.costs import DatasetMeasurement, DatasetSpeed, MeasuredDataset
 from lake.ledger.table import (
     MAX_BATCH_KEYS,
     MAX_TRANSACTION_ACTIONS,
@@ -255,16 +250,12 @@ class Datasets(Rows):
         """
         key = _measurement_key(name)
         found = decode_partial(NOT_MEASURED, self._table.get(key))
-        plain = SpeedSample(
-            measured.input_bytes - measured.compressed_bytes,
-            measured.task_milliseconds - measured.compressed_milliseconds,
-        )
-        compressed = SpeedSample(measured.compressed_bytes, measured.compressed_milliseconds)
         speeds = {
-            "plain": encode(found.plain.add(plain)),
-            "compressed": encode(found.compressed.add(compressed)),
+            "plain": encode(found.plain.add(measured.plain)),
+            "compressed": encode(found.compressed.add(measured.compressed)),
         }
-        totals = {"input_bytes": measured.input_bytes, "output_bytes": measured.output_bytes}
+        size = measured.plain.bytes + measured.compressed.bytes
+        totals = {"input_bytes": size, "output_bytes": measured.output_bytes}
         self._table.update(key, assign=speeds, add=totals)
 
     def number(self) -> int:

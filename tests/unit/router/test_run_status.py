@@ -14,7 +14,7 @@ from lake.engines.description import Bill
 from lake.engines.emr_serverless import run_id
 from lake.errors import InvalidDocumentError
 from lake.layout import denial_key
-from lake.ledger import DatasetMeasurement, State
+from lake.ledger import DatasetMeasurement, SpeedSample, State
 from lake.manifest import Partition
 from lake.manifest_documents import format_blocked_run, read_denied, write_denied
 from lake.time import iso_utc
@@ -170,7 +170,9 @@ def planned_runs(deployment: Deployment, *engines: str) -> list[dict[str, Any]]:
         quota={"dpus": 410},
         price={"dpu_hour": 0.44, "dpu_hour_flex": 0.29},
     )
-    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100_000_000, 1, 396 * 3600 * 10**9))
+    deployment.ledger.datasets.add_measurement(
+        "orders", DatasetMeasurement(1, SpeedSample(100_000_000, 396 * 3600 * 10**9))
+    )
     for hour in range(RUNS):
         deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", hour))
     answer = plan_overnight(deployment)
