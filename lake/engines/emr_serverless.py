@@ -26,7 +26,7 @@ from lake.engines.description import (
     reason_of,
 )
 from lake.errors import InvalidInputError, TransientError
-from lake.faults import error_code
+from lake.faults import error_code, suppress_codes
 from lake.shards import FIRST_SHARD, SHARD_ARGUMENT
 from lake.time import iso_utc
 
@@ -297,10 +297,7 @@ def stream_log_group(stack: str) -> str:
 
 def _get_job_run(client: Any, run: str) -> Mapping[str, Any] | None:  # noqa: ANN401
     application, job_run = split_run_id(run)
-    try:
-        found: Mapping[str, Any] = client.get_job_run(applicationId=application, jobRunId=job_run)["jobRun"]
-    except ClientError as error:
-        if error_code(error) not in UNKNOWN_RUN_CODES:
-            raise
-        return None
-    return found
+    with suppress_codes(*UNKNOWN_RUN_CODES):
+        answer: dict[str, Mapping[str, Any]] = client.get_job_run(applicationId=application, jobRunId=job_run)
+        return answer["jobRun"]
+    return None

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
 from lake.aws_types import GlueClient, JobRunTypeDef
 from lake.engines.description import (
     DPUS,
@@ -23,7 +21,7 @@ from lake.engines.description import (
     reason_of,
 )
 from lake.errors import TransientError
-from lake.faults import error_code
+from lake.faults import suppress_codes
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
@@ -68,24 +66,17 @@ class Glue(EngineDescription):
 
     def has_ended(self, glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
         for job in jobs:
-            try:
+            with suppress_codes(*UNKNOWN_RUN_CODES):
                 state = glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
-            except ClientError as error:
-                if error_code(error) not in UNKNOWN_RUN_CODES:
-                    raise
-            else:
                 return state == STOPPING or state in TERMINAL_STATES
         return False
 
     def bill(self, glue: GlueClient, job: str, run: str) -> Bill | None:
         """The engine of the bill follows the execution class of the run, not this description."""
-        try:
-            found: Mapping[str, Any] = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
-        except ClientError as error:
-            if error_code(error) not in UNKNOWN_RUN_CODES:
-                raise
-            return None
-        if found["JobRunState"] not in TERMINAL_STATES:
+        found: Mapping[str, Any] = {}
+        with suppress_codes(*UNKNOWN_RUN_CODES):
+            found = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
+        if found.get("JobRunState") not in TERMINAL_STATES:
             return None
         if not {"StartedOn", "CompletedOn", "ExecutionTime"} <= found.keys():
             return None
