@@ -164,67 +164,24 @@ def checksum_of(file: IO[bytes]) -> str:
     return base64.b64encode(value.to_bytes(4, "big")).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class ResultObject:
-    key: str
-    size: int
-    rows: int
-    etag: str
-    """Without quotes. A listing shows by it whether the object was replaced. It is not a checksum."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationResult(CommitDocument):
+    """The commit document of a published generation, with what only the publish shows."""
 
-
-@dataclass(frozen=True, slots=True)
-class GenerationResult:
-    """The whole result of a published generation. Its document omits fields that are None."""
-
-    manifest: str
-    generation: int
-    attempt: int
-    run: str
-    partition: Partition
-    started_at: str
     published_at: str
-    rows: int
-    rejects: int
-    blank_lines: int
-    failed_files: int
-    input_bytes: int
-    output_bytes: int
-    task_milliseconds: int
-    sources: tuple[SourceCount, ...]
-    files: tuple[ResultObject, ...]
-    quarantine: tuple[ResultObject, ...]
+    etags: dict[str, str]
+    """ETag of each object by its key, without quotes. A listing shows by it whether the object was replaced. It is not
+    a checksum."""
 
 
 def write_result(
     s3: S3Client, control_bucket: str, document: CommitDocument, etags: Mapping[tuple[str, str], str], now: datetime
 ) -> None:
     """Put the result document of the generation. ``etags`` maps (bucket, key) to ETag; ``now`` is aware."""
-
-    def published(items: tuple[PendingObject, ...]) -> tuple[ResultObject, ...]:
-        return tuple(ResultObject(item.key, item.size, item.rows, etags[item.bucket, item.key]) for item in items)
-
-    result = GenerationResult(
-        manifest=document.manifest,
-        generation=document.generation,
-        attempt=document.attempt,
-        run=document.run,
-        partition=document.partition,
-        started_at=document.started_at,
-        published_at=iso_utc(now),
-        rows=document.rows,
-        rejects=sum(document.rejects.values()),
-        blank_lines=sum(source.blank_lines for source in document.sources),
-        failed_files=document.failed_files,
-        input_bytes=sum(source.size for source in document.sources),
-        output_bytes=sum(item.size for item in document.objects),
-        task_milliseconds=document.task_milliseconds,
-        sources=document.sources,
-        files=published(document.objects),
-        quarantine=published(document.quarantine),
-    )
-    key = result_key(document.manifest, document.generation)
-    put_document(s3, control_bucket, key, encode_document(encode(result)))
+    # Keys are unique: keys of lake and quarantine have different suffixes.
+    by_key = {key: etag for (_, key), etag in etags.items()}
+    result = {**encode(document), "published_at": iso_utc(now), "etags": by_key}
+    put_document(s3, control_bucket, result_key(document.manifest, document.generation), encode_document(result))
 
 
 def read_result(s3: S3Client, control_bucket: str, manifest: str, generation: int) -> GenerationResult:

@@ -17,12 +17,12 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from botocore.exceptions import ClientError, IncompleteReadError, ReadTimeoutError, ResponseStreamingError
+from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
 from botocore.response import StreamingBody
 
 from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, NewerDocumentError
-from lake.faults import error_code
+from lake.faults import suppress_codes
 from lake.layout import parse_s3_uri
 
 MAX_BODY_SECONDS = 600.0
@@ -74,13 +74,10 @@ def put_first_document(s3: S3Client, bucket: str, key: str, body: bytes) -> bool
 
     False also after a lost answer: botocore repeats the request and finds the document of the first one.
     """
-    try:
+    with suppress_codes("PreconditionFailed"):
         s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*")
-    except ClientError as error:
-        if error_code(error) != "PreconditionFailed":
-            raise
-        return False
-    return True
+        return True
+    return False
 
 
 def get_document(s3: S3Client, bucket: str, key: str) -> bytes:

@@ -5,7 +5,8 @@ The text is used in two places: it names the ARN of a KMS key, and the whole tex
 
 import errno
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -218,6 +219,16 @@ def is_denial(error: BaseException) -> bool:
 
 def error_code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+@contextmanager
+def suppress_codes(*codes: str) -> Iterator[None]:
+    """``contextlib.suppress`` for the ``ClientError`` with one of these codes."""
+    try:
+        yield
+    except ClientError as error:
+        if error_code(error) not in codes:
+            raise
 
 
 def http_status(error: ClientError) -> int:

@@ -5,7 +5,6 @@ A partition is one hour of one dataset, fixed when an arrival is first recorded.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 from collections.abc import Collection, Iterable
@@ -14,7 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from lake.documents import decode_body, encode_body, listed
+from lake.documents import decode_body, listed
 from lake.errors import ForeignBucketError
 from lake.time import iso_utc
 
@@ -103,11 +102,6 @@ def new_manifest_id(now: datetime) -> str:
 
 def is_manifest_id(text: str) -> bool:
     return re.fullmatch(r"\d{8}T\d{6}[0-9a-f]{20}", text, re.ASCII) is not None
-
-
-def manifest_sha256(manifest: Manifest) -> str:
-    """SHA-256 (hexadecimal) of the manifest's document, by which the ledger row binds the document."""
-    return hashlib.sha256(encode_body(manifest)).hexdigest()
 
 
 def decode_manifest(body: bytes, allowed_buckets: Collection[str]) -> Manifest:

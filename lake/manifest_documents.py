@@ -21,21 +21,21 @@ from lake.documents import (
     find_document,
     get_bound_document,
     get_document,
-    listed,
     put_document,
     refuse_cut,
 )
 from lake.errors import InvalidDocumentError
 from lake.layout import denial_key, division_key, exclusions_key, manifest_key, parse_s3_uri, part_key, resubmission_key
-from lake.ledger import CollectionId, CommitReference, Ledger, ManifestRow, Part, ResubmissionRow, State
-from lake.manifest import Lane, Manifest, ObjectVersion, Partition, check_buckets, decode_manifest
+from lake.ledger import CollectionId, CommitReference, Ledger, ManifestRow, Part, ResubmissionRow
+from lake.ledger.manifest_row import queued_row
+from lake.manifest import Manifest, ObjectVersion, Partition, check_buckets, decode_manifest
 
 
-def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> str:
-    """Put the document and return its SHA-256 (hexadecimal). Ids are unique, so only one invocation writes it."""
+def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> ManifestRow:
+    """Put the document; returns the first row, which binds it. Ids are unique, so only one invocation writes it."""
     body = encode_body(manifest)
     put_document(s3, control_bucket, manifest_key(manifest.id), body)
-    return hashlib.sha256(body).hexdigest()
+    return queued_row(manifest, hashlib.sha256(body).hexdigest())
 
 
 def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
@@ -85,51 +85,6 @@ def decode_files(texts: Iterable[str]) -> list[list[ObjectVersion]]:
     return [[ObjectVersion(*item) for item in items] for items in json.loads(f"[{','.join(texts)}]")]
 
 
-@listed
-@dataclass(frozen=True, slots=True)
-class DividedManifest:
-    id: str
-    dataset: str
-    created_at: str
-    """ISO 8601, UTC: the time of its oldest part."""
-    bytes: int
-    files: int
-    compressed_bytes: int
-    sha256: str
-    first_part: int
-    """Number of the first part that has files of this manifest, in the order of the division's parts."""
-    last_part: int
-
-    @classmethod
-    def of(cls, manifest: Manifest, sha256: str, first_part: int, last_part: int) -> "DividedManifest":
-        """The entry of a manifest with files of consecutive parts; ``sha256`` is of its document."""
-        return cls(
-            manifest.id,
-            manifest.partition.dataset,
-            manifest.created_at,
-            manifest.bytes,
-            len(manifest.files),
-            manifest.compressed_bytes,
-            sha256,
-            first_part,
-            last_part,
-        )
-
-    def row(self, hour: str) -> ManifestRow:
-        return ManifestRow(
-            id=self.id,
-            state=State.QUEUED,
-            lane=Lane.BATCH,
-            partition=Partition.parse(f"{self.dataset}#{hour}"),
-            created_at=self.created_at,
-            bytes=self.bytes,
-            files=self.files,
-            compressed_bytes=self.compressed_bytes,
-            manifest_sha256=self.sha256,
-            changed_at=self.created_at,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Division:
     """The manifests that a collection became, with all that is needed to carry out the division."""
@@ -139,16 +94,16 @@ class Division:
     """Ids of the parts whose files are in the manifests, oldest first."""
     apart: tuple[Part, ...]
     """Parts with a damaged document, which are set apart: each gets a collection of its own."""
-    manifests: tuple[DividedManifest, ...]
+    manifests: tuple[ManifestRow, ...]
+    """The first row of each manifest."""
+    spans: tuple[tuple[int, int], ...]
+    """For each manifest the numbers of the first and the last part with its files, in the order of ``parts``."""
 
     def holders(self, part: str, dataset: str) -> list[str]:
         """Ids of the manifests that can have files of this dataset from this part."""
         number = self.parts.index(part)
-        return [
-            manifest.id
-            for manifest in self.manifests
-            if manifest.dataset == dataset and manifest.first_part <= number <= manifest.last_part
-        ]
+        found = zip(self.manifests, self.spans, strict=True)
+        return [row.id for row, (first, last) in found if row.partition.dataset == dataset and first <= number <= last]
 
 
 def write_division(s3: S3Client, control_bucket: str, division: Division, nonce: str) -> CommitReference:

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from lake.aws_types import S3Client
 from lake.commit import WHOLE_OBJECT, PendingObject, read_commit, totals_of, write_result
 from lake.errors import InvalidDocumentError, TransientError, UploadsVanishedError
-from lake.faults import error_code
+from lake.faults import error_code, suppress_codes
 from lake.layout import lake_prefix, list_objects
 from lake.ledger import Ledger, ManifestRow
 from lake.ledger.manifest_row import State
@@ -102,11 +102,8 @@ def roll_back(
 
 def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
     """Abort an upload if it exists. Raises botocore's other errors."""
-    try:
+    with suppress_codes(NO_UPLOAD):
         s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
-    except ClientError as error:
-        if error_code(error) != NO_UPLOAD:
-            raise
 
 
 def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
@@ -122,11 +119,8 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
     Raises ``TransientError`` if S3 answered with success but has not completed the upload.
     """
     accepted = False
-    try:
+    with suppress_codes(NO_UPLOAD):
         accepted = _complete_part(s3, item)
-    except ClientError as error:
-        if error_code(error) != NO_UPLOAD:
-            raise
     # S3 answers 200 or "no such upload" for the id of a completed upload: only the object proves the completion.
     try:
         head = s3.head_object(Bucket=item.bucket, Key=item.key, ChecksumMode="ENABLED")
@@ -148,7 +142,7 @@ def _complete_part(s3: S3Client, item: PendingObject) -> bool:
         # A client may repeat the request of a part, and S3 may apply both, the second one late. Under a KMS key the
         # same bytes then have another ETag.
         etag = (_part_etag(s3, item) if current else None) or item.etag
-        try:
+        with suppress_codes(INVALID_PART):
             # S3 requires the checksum of the part if the upload was created with one, and verifies both.
             s3.complete_multipart_upload(
                 Bucket=item.bucket,
@@ -158,10 +152,6 @@ def _complete_part(s3: S3Client, item: PendingObject) -> bool:
                 ChecksumCRC32=item.checksum,
                 MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": f'"{etag}"', "ChecksumCRC32": item.checksum}]},
             )
-        except ClientError as error:
-            if error_code(error) != INVALID_PART:
-                raise
-        else:
             return True
     # The checksum was refused as well: another writer has replaced the part, and a repetition does not help.
     return False
@@ -169,10 +159,7 @@ def _complete_part(s3: S3Client, item: PendingObject) -> bool:
 
 def _part_etag(s3: S3Client, item: PendingObject) -> str | None:
     """The current ETag of the part; None if the upload does not exist."""
-    try:
+    with suppress_codes(NO_UPLOAD):
         listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
-    except ClientError as error:
-        if error_code(error) != NO_UPLOAD:
-            raise
-        return None
-    return listed[0]["ETag"].strip('"') if listed else None
+        return listed[0]["ETag"].strip('"') if listed else None
+    return None

@@ -23,7 +23,6 @@ from lake.ledger.table import batches_of
 from lake.ledger.transitions import MAX_LISTED
 from lake.manifest import Lane, Manifest, Partition, new_manifest_id
 from lake.manifest_documents import (
-    DividedManifest,
     Division,
     decode_files,
     read_division,
@@ -179,17 +178,13 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
         raise damaged[0][1]
     for part, error in damaged:
         logger.error("part is set apart: its document is damaged", part=part.id, error=str(error))
-
-    def write(made: tuple[Manifest, int, int]) -> DividedManifest:
-        manifest, first, last = made
-        return DividedManifest.of(manifest, write_manifest(services.s3, bucket, manifest), first, last)
-
-    made, manifests = _cut(services, parts, datasets), list[DividedManifest]()
+    made, rows, spans = _cut(services, parts, datasets), list[ManifestRow](), list[tuple[int, int]]()
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         for some in cut(made, lambda item: (len(item[0].files), 1), (MAX_WRITTEN_FILES, 4 * PARALLEL_REQUESTS)):
-            manifests += pool.map(write, some)
-    ids = tuple(part.id for part in parts)
-    division = Division(row.id, ids, tuple(part for part, _ in damaged), tuple(manifests))
+            rows += pool.map(lambda item: write_manifest(services.s3, bucket, item[0]), some)
+            spans += [(first, last) for _, first, last in some]
+    ids, apart = tuple(part.id for part in parts), tuple(part for part, _ in damaged)
+    division = Division(row.id, ids, apart, tuple(rows), tuple(spans))
     services.ledger.collections.commit(row.id, write_division(services.s3, bucket, division, secrets.token_hex(8)))
 
 
@@ -229,7 +224,7 @@ def _execute(services: Services, division: Division, pace: "WritePace") -> None:
     datasets: dict[str, list[ManifestRow]] = {}
     for manifest in division.manifests:
         if manifest.id not in queued:
-            datasets.setdefault(manifest.dataset, []).append(manifest.row(hour))
+            datasets.setdefault(manifest.partition.dataset, []).append(manifest)
 
     def queue(some: tuple[list[ManifestRow], ...]) -> None:
         missing = (row for rows in some for row in rows)
@@ -239,7 +234,7 @@ def _execute(services: Services, division: Division, pace: "WritePace") -> None:
                 # Another process carries out the same division and was faster.
                 for row in rows:
                     ledger.partitions.list_manifest(row.partition, row.id, now)
-                    ledger.manifests.enqueue_row(row)
+                    ledger.manifests.enqueue(row)
 
     transactions = cut(datasets.values(), lambda rows: (len(rows), 1), (MAX_LISTED, MAX_LISTED))
     in_parallel(queue, transactions, PARALLEL_TRANSACTIONS)

@@ -82,13 +82,14 @@ class StreamMeter:
             f"{self._context.run}#{iso_utc(begun)}",
             None,
             engine.name,
-            begun,
-            ended,
+            iso_utc(begun),
+            iso_utc(ended),
             round((ended - begun).total_seconds()),
             dpu_milliseconds=round(used.dpu),
             vcpu_milliseconds=round(used.vcpu),
             gb_milliseconds=round(used.gb),
+            state="",
         )
-        cost = bill.micro_dollars(engine.prices(settings))
+        cost = bill.priced(engine.prices(settings))
         shares = divide_cost(cost, converted, [share.task_milliseconds for share in converted])
         return CostRow.of_bill(bill, Lane.STREAM, cost, shares)

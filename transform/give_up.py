@@ -106,9 +106,8 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
 def _supersede(
     services: JobServices, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime
 ) -> bool:
-    for successor in successors:
-        write_manifest(services.s3, services.resources.control_bucket, successor)
-    return services.ledger.manifests.supersede(row, successors, reason, now)
+    rows = [write_manifest(services.s3, services.resources.control_bucket, successor) for successor in successors]
+    return services.ledger.manifests.supersede(row, rows, reason, now)
 
 
 def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:

@@ -13,7 +13,7 @@ from ndjson_arrow import Batch, Reader, can_split
 
 from lake.commit import CommitDocument, SourceCount, read_commit
 from lake.errors import ForeignBucketError
-from lake.ledger import DatasetMeasurement, ManifestRow
+from lake.ledger import DatasetMeasurement, ManifestRow, SpeedSample
 from lake.ledger.datasets import NOT_MEASURED, DatasetRow, is_full
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
@@ -321,16 +321,17 @@ def measure_conversion(results: Sequence[TaskResult]) -> DatasetMeasurement:
 
     A task with both kinds of files divides its time by bytes of NDJSON: decompression is only a small part.
     """
-    splits = [split for result in results for split in result.splits]
+    size = {True: 0, False: 0}
     compressed_milliseconds = 0
     for result in results:
         compressed = sum(split.bytes for split in result.splits if split.compressed)
         every = sum(split.bytes for split in result.splits) or 1
         compressed_milliseconds += round(result.milliseconds * compressed / every)
+        for split in result.splits:
+            size[split.compressed] += split.split.size
+    plain_milliseconds = sum(result.milliseconds for result in results) - compressed_milliseconds
     return DatasetMeasurement(
-        input_bytes=sum(split.split.size for split in splits),
-        output_bytes=sum(item.size for result in results for item in result.objects),
-        task_milliseconds=sum(result.milliseconds for result in results),
-        compressed_bytes=sum(split.split.size for split in splits if split.compressed),
-        compressed_milliseconds=compressed_milliseconds,
+        sum(item.size for result in results for item in result.objects),
+        plain=SpeedSample(size[False], plain_milliseconds),
+        compressed=SpeedSample(size[True], compressed_milliseconds),
     )

@@ -11,7 +11,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -191,9 +191,7 @@ def _compare_result(stack: Stack, document: CommitDocument, report: ManifestRepo
     except InvalidDocumentError as error:
         report.differs(Difference(name, str(error)))
         return
-    committed = [(item.key, item.size, item.rows) for item in (*document.objects, *document.quarantine)]
-    listed = [(item.key, item.size, item.rows) for item in (*result.files, *result.quarantine)]
-    if (result.sources, listed) != (document.sources, committed):
+    if any(getattr(result, item.name) != getattr(document, item.name) for item in fields(document)):
         report.differs(Difference(name, "differs from the commit document"))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lake.documents import encode
+from lake.documents import encode, encode_body
 from lake.ledger import ArrivalRow, CollectionId, Part
 from lake.ledger.arrivals import arrival_key
 from lake.ledger.collections import collection_key, open_collection_attributes, part_attributes, part_item_key, part_row
@@ -101,7 +101,8 @@ class Night:
         """Yield the ledger's items of all manifests, as a division puts them, and of the open collection."""
         for number in range(self.divided):
             manifest = self.manifest(number)
-            yield {**manifest_row_key(manifest.id).item(), **row_attributes(queued_row(manifest))}
+            row = queued_row(manifest, hashlib.sha256(encode_body(manifest)).hexdigest())
+            yield {**manifest_row_key(manifest.id).item(), **row_attributes(row)}
         collection, sums = CollectionId.numbered(self.last_hour, 1), Counter(parts=0, files=0, bytes=0)
         for part, _ in map(self.part, range(self.parts)):
             sums.update(parts=1, files=part.files, bytes=part.bytes)

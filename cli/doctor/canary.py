@@ -286,7 +286,7 @@ class Canary:
         bill = run.job.bill(run.id)
         if bill is None:
             return "its engine reports no time"
-        dollars = bill.micro_dollars(ENGINES[bill.engine].prices(self.settings)) / 1e6
+        dollars = bill.priced(ENGINES[bill.engine].prices(self.settings)) / 1e6
         return f"{bill.seconds} s, {format_dollars(dollars)}{'' if bill.final else ' (estimated)'}, run {run.id}"
 
     def _remove(self) -> None:

@@ -27,7 +27,7 @@ from cli.errors import NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night, running_execution
 from cli.inspect.trace import Trace, read_rejected_line, trace_arrival
 from cli.terminal import working
-from lake.commit import ResultObject, SourceCount, find_result, read_result
+from lake.commit import PendingObject, SourceCount, find_result, read_result
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import CollectionId, ManifestRow, State
 from lake.ledger.tables import with_current_mark
@@ -67,10 +67,10 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
     if published is not None and generation < published.generation:
         # A generation keeps objects of an earlier one if input files were gone when it was converted.
         current = find_result(s3, control, row.id, published.generation)
-        is_current = current is not None and name.key in {item.key for item in (*current.files, *current.quarantine)}
+        is_current = current is not None and name.key in current.etags
     sources = result.sources if result else ()
     of_lake = name.bucket == stack.resources.lake_bucket
-    objects = (result.files if of_lake else result.quarantine) if result else ()
+    objects = (result.objects if of_lake else result.quarantine) if result else ()
     own = next((item for item in objects if item.key == name.key), None)
     shown = sources if of_lake else [item for item in sources if item.failed or item.rejects]
     return ObjectExplanation(
@@ -184,10 +184,10 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
     if source is None or result is None:
         return None
     # The objects belong to all files of the manifest: a file without a row, or without a reject, is in none of them.
-    files = result.files if source.rows else ()
+    files = result.objects if source.rows else ()
     quarantine = result.quarantine if source.failed or source.rejects else ()
 
-    def objects(bucket: str, items: Sequence[ResultObject]) -> tuple[PublishedObject, ...]:
+    def objects(bucket: str, items: Sequence[PendingObject]) -> tuple[PublishedObject, ...]:
         shown = items[:limit]
         return tuple(PublishedObject(f"s3://{bucket}/{item.key}", item.rows, item.size) for item in shown)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from botocore.exceptions import ClientError
 
 from lake.aws_types import S3Client
-from lake.commit import GenerationResult, ResultObject, SourceCount, read_result
+from lake.commit import GenerationResult, PendingObject, SourceCount, read_result
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.resource_names import ResourceNames
 from lake.successors import files_by_successor
@@ -69,7 +69,7 @@ MAX_OBJECTS, MAX_BYTES = 8, 262_144
 MAX_LINE_CHARACTERS = 200
 
 
-def read_rejected_line(s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount) -> str | None:
+def read_rejected_line(s3: S3Client, bucket: str, objects: Sequence[PendingObject], source: SourceCount) -> str | None:
     """Return the beginning of a source's first rejected line.
 
     None if there is none, or if it is not text or not in the first ``MAX_BYTES`` of an object that can be read.

@@ -187,13 +187,14 @@ def max_workers(worker_type: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    job_run: str
-    """The id by which the job run held its leases."""
+    id: str
+    """The id by which the job run held its leases; for an interval of a streaming job with ``#`` and its begin."""
     run: str | None
     """URI of the run document that the job run was started for; None if it had none."""
     engine: Engine
-    started_at: datetime
-    ended_at: datetime
+    started_at: str
+    """ISO 8601, UTC, like ``ended_at``."""
+    ended_at: str
     seconds: int
     dpu_milliseconds: int = 0
     """DPUs times milliseconds; 0 on an engine that does not bill DPUs. The next two: vCPUs, and GB of memory."""
@@ -202,11 +203,11 @@ class Bill:
     final: bool = True
     """False if the service does not have all figures yet; missing ones are estimated, or 0."""
     state: str = SUCCEEDED
-    """Final state, by Glue's names: SUCCEEDED, FAILED, TIMEOUT, STOPPED, ..."""
+    """Final state, by Glue's names: SUCCEEDED, FAILED, TIMEOUT, STOPPED, ...; empty for an interval."""
     reason: str = ""
     """Why it did not succeed, as the service reports it; at most ``MAX_REASON`` characters."""
 
-    def micro_dollars(self, prices: Units) -> int:
+    def priced(self, prices: Units) -> int:
         """The price in millionths of a dollar; ``prices`` are dollars for one hour of each unit."""
         used = Units(self.dpu_milliseconds, self.vcpu_milliseconds, self.gb_milliseconds)
         return round(used.at(prices) / HOUR_MILLISECONDS * MICRO)

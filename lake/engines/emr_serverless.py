@@ -27,8 +27,9 @@ from lake.engines.description import (
     reason_of,
 )
 from lake.errors import InvalidInputError, TransientError
-from lake.faults import error_code
+from lake.faults import error_code, suppress_codes
 from lake.shards import FIRST_SHARD, SHARD_ARGUMENT
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from lake.ledger import StreamRow
@@ -181,8 +182,8 @@ class EmrServerless(EngineDescription):
             run,
             arguments[arguments.index("--run") + 1] if "--run" in arguments[:-1] else None,
             self.name,
-            found["createdAt"],
-            found["endedAt"],
+            iso_utc(found["createdAt"]),
+            iso_utc(found["endedAt"]),
             int(found.get("totalExecutionDurationSeconds", 0)),
             vcpu_milliseconds=round(billed.get("vCPUHour", 0) * HOUR_MILLISECONDS),
             gb_milliseconds=round(billed.get("memoryGBHour", 0) * HOUR_MILLISECONDS),
@@ -253,15 +254,14 @@ class EmrStreamRuns:
         return str(started["jobRunId"])
 
     def end_cause(self, row: StreamRow) -> str:
-        request: dict[str, Any] = {"applicationId": self.application, "mode": STREAMING}
-        if row.started_at is not None:
-            request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES
-        run = next((run for run in _list_runs(self.emr, request) if run["id"] == row.started_run), None)
+        begun = None if row.started_at is None else datetime.fromisoformat(row.started_at) - START_SETTLES
+        listed = self._list(**{} if begun is None else {"createdAtAfter": begun})
+        run = next((run for run in listed if run["id"] == row.started_run), None)
         return NO_REASON if run is None else end_reason(run["state"], run.get("stateDetails"))
 
     def live(self) -> list[str]:
         """The ids are made by ``run_id``; the application has the runs of all shards."""
-        runs = _list_runs(self.emr, {"applicationId": self.application, "mode": STREAMING, "states": list(LIVE_STATES)})
+        runs = self._list(states=list(LIVE_STATES))
         return [run_id(self.application, run["id"]) for run in runs if run.get("name") == self.job]
 
     def end(self, runs: Sequence[str]) -> None:
@@ -273,10 +273,10 @@ class EmrStreamRuns:
                 if error_code(error) not in UNKNOWN_RUN_CODES or run in self.live():
                     raise
 
-
-def _list_runs(emr: Any, request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
-    for page in emr.get_paginator("list_job_runs").paginate(**request):
-        yield from page["jobRuns"]
+    def _list(self, **request: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
+        pages = self.emr.get_paginator("list_job_runs")
+        for page in pages.paginate(applicationId=self.application, mode=STREAMING, **request):
+            yield from page["jobRuns"]
 
 
 def run_id(application: str, job_run: str) -> str:
@@ -305,10 +305,7 @@ def stream_log_group(stack: str) -> str:
 
 def _get_job_run(client: Any, run: str) -> Mapping[str, Any] | None:  # noqa: ANN401
     application, job_run = split_run_id(run)
-    try:
-        found: Mapping[str, Any] = client.get_job_run(applicationId=application, jobRunId=job_run)["jobRun"]
-    except ClientError as error:
-        if error_code(error) not in UNKNOWN_RUN_CODES:
-            raise
-        return None
-    return found
+    with suppress_codes(*UNKNOWN_RUN_CODES):
+        answer: dict[str, Mapping[str, Any]] = client.get_job_run(applicationId=application, jobRunId=job_run)
+        return answer["jobRun"]
+    return None

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
 from lake.aws_types import GlueClient, JobRunTypeDef
 from lake.engines.description import (
     DPUS,
@@ -22,7 +20,8 @@ from lake.engines.description import (
     reason_of,
 )
 from lake.errors import TransientError
-from lake.faults import error_code
+from lake.faults import suppress_codes
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -67,24 +66,17 @@ class Glue(EngineDescription):
 
     def has_ended(self, glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
         for job in jobs:
-            try:
+            with suppress_codes(*UNKNOWN_RUN_CODES):
                 state = glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
-            except ClientError as error:
-                if error_code(error) not in UNKNOWN_RUN_CODES:
-                    raise
-            else:
                 return state == STOPPING or state in TERMINAL_STATES
         return False
 
     def bill(self, glue: GlueClient, job: str, run: str) -> Bill | None:
         """The engine of the bill follows the execution class of the run, not this description."""
-        try:
-            found: Mapping[str, Any] = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
-        except ClientError as error:
-            if error_code(error) not in UNKNOWN_RUN_CODES:
-                raise
-            return None
-        if found["JobRunState"] not in TERMINAL_STATES:
+        found: Mapping[str, Any] = {}
+        with suppress_codes(*UNKNOWN_RUN_CODES):
+            found = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
+        if found.get("JobRunState") not in TERMINAL_STATES:
             return None
         if not {"StartedOn", "CompletedOn", "ExecutionTime"} <= found.keys():
             return None
@@ -92,8 +84,8 @@ class Glue(EngineDescription):
             run,
             found.get("Arguments", {}).get("--run"),
             Engine.GLUE_FLEX if found.get("ExecutionClass") == "FLEX" else Engine.GLUE,
-            found["StartedOn"],
-            found["CompletedOn"],
+            iso_utc(found["StartedOn"]),
+            iso_utc(found["CompletedOn"]),
             int(found["ExecutionTime"]),
             dpu_milliseconds=_dpu_milliseconds(found),
             final="DPUSeconds" in found or not found["ExecutionTime"],

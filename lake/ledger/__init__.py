@@ -6,7 +6,7 @@ from typing import get_type_hints
 from lake.aws_types import DynamoDBClient
 from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, ResubmissionRow, Resubmissions
 from lake.ledger.collections import CollectionId, CollectionRow, Collections, Part
-from lake.ledger.costs import CostRow, Costs, CostShare, DatasetMeasurement, DatasetSpeed, Executions
+from lake.ledger.costs import CostRow, Costs, CostShare, DatasetMeasurement, DatasetSpeed, Executions, SpeedSample
 from lake.ledger.datasets import DatasetRow, Datasets
 from lake.ledger.hours import Deletions, HourCounts, HourRow, HourState, Partitions
 from lake.ledger.manifest_row import (

@@ -8,13 +8,13 @@ earlier ones, so no two resubmissions of an hour hold the same line, even with s
 
 import hashlib
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
 from lake.documents import decode, encode
-from lake.ledger.table import Condition, Key, RefusedError, Rows
+from lake.errors import OwnershipError
+from lake.ledger.table import Condition, Key, Rows
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.time import iso_utc
 
@@ -53,11 +53,7 @@ class Arrivals(Rows):
         because the answer of a put can be lost and the put repeated.
         """
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
-        try:
-            self._table.put(key, encode(row), [Condition("pk", "missing")])
-        except RefusedError:
-            return self._current(key)
-        return row
+        return row if self._table.put(key, encode(row)) else self._current(key)
 
     def adopt(self, current: ArrivalRow, row: ArrivalRow) -> ArrivalRow:
         """Give an arrival to the manifest of ``row``; returns the current row afterwards.
@@ -71,11 +67,8 @@ class Arrivals(Rows):
         else:
             unchanged = [Condition("manifest", "=", current.manifest)]
         removed = () if row.expires_at else (EXPIRY,)
-        try:
-            self._table.update(key, assign=encode(row), remove=removed, conditions=unchanged)
-        except RefusedError:
-            return self._current(key)
-        return row
+        adopted = self._table.update(key, assign=encode(row), remove=removed, conditions=unchanged)
+        return row if adopted else self._current(key)
 
     def get(self, file: ObjectVersion) -> ArrivalRow | None:
         """The row of one object version, by a strongly consistent read; None if it has no row."""
@@ -101,10 +94,10 @@ class Arrivals(Rows):
         return {int(item["sk"]): datetime.fromisoformat(item["until"]) for item in self._table.query(EXPIRIES)}
 
     def _current(self, key: Key) -> ArrivalRow:
-        """The row that refused a write. Raises ``RefusedError`` if a person has deleted it."""
+        """The row that refused a write. Raises ``OwnershipError`` if a person has deleted it."""
         item = self._table.get(key)
         if item is None:
-            raise RefusedError
+            raise OwnershipError("the ledger's row of an arrival was deleted meanwhile: its event is redelivered")
         return decode(ArrivalRow, item)
 
 
@@ -134,9 +127,8 @@ class IgnoredFiles(Rows):
         self._table.update(_key(reason), assign=last, add=counts, initial={"since": iso_utc(now)})
 
     def subtract(self, reason: str, file: ObjectVersion) -> None:
-        with suppress(RefusedError):
-            counts = {"files": -1, "bytes": -file.size}
-            self._table.update(_key(reason), add=counts, conditions=[Condition("files", ">", 0)])
+        counts = {"files": -1, "bytes": -file.size}
+        self._table.update(_key(reason), add=counts, conditions=[Condition("files", ">", 0)])
 
     def groups(self) -> tuple[list[IgnoredGroup], bool]:
         """The reasons that have files, most files first, and whether all reasons were read."""
@@ -173,12 +165,10 @@ class Resubmissions(Rows):
         True also for a repetition, and after a lost answer: both find their own row.
         """
         key = Key(_pk(row.partition.dataset), f"{row.partition.stamp}#{number:06d}")
-        try:
-            self._table.put(key, encode(row), [Condition("pk", "missing")])
-        except RefusedError:
-            item = self._table.get(key)
-            return item is not None and item["name"] == row.name
-        return True
+        if self._table.put(key, encode(row)):
+            return True
+        item = self._table.get(key)
+        return item is not None and item["name"] == row.name
 
 
 def _pk(dataset: str) -> str:

@@ -6,7 +6,6 @@ collection takes no further part; its division lists the manifests that it becam
 
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,7 +21,7 @@ from lake.ledger.manifest_row import (
     manifest_row_key,
     row_attributes,
 )
-from lake.ledger.table import Condition, Key, RefusedError, Rows, put_request, update_request
+from lake.ledger.table import Condition, Key, Rows, put_action, update_action
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -122,34 +121,27 @@ class Collections(Rows):
         The part's row has the key of a manifest's row, so that an owner that was presumed dead is refused. Raises
         ``OwnershipError`` if the caller was presumed dead: its part must not be used.
         """
-        table, row_key = self._table.name, manifest_row_key(part.id)
+        key, row_key = collection_key(collection), manifest_row_key(part.id)
         sums = {"parts": 1, "files": part.files, "bytes": part.bytes}
-        changes = open_collection_attributes(collection)
         is_open = [Condition("closed_at", "missing")]
         actions = [
-            {"Update": update_request(table, collection_key(collection), changes, sums, (), is_open)},
-            {"Put": put_request(table, row_key, part_row(part, collection), [Condition("pk", "missing")])},
-            {"Put": put_request(table, part_item_key(collection, part.id), part_attributes(part), ())},
+            update_action(key, open_collection_attributes(collection), sums, conditions=is_open),
+            put_action(row_key, part_row(part, collection)),
+            put_action(part_item_key(collection, part.id), part_attributes(part), ()),
         ]
-        try:
-            self._table.transact(actions)
-        except RefusedError:
-            # The answer of an earlier try may have been lost.
-            item = self._table.get(row_key)
-            if item is None:
-                return False
-            if item["state"] == State.ABANDONED:
-                raise OwnershipError(
-                    f"part {part.id} was presumed dead and abandoned: its events are redelivered"
-                ) from None
-        return True
+        if self._table.transact(actions):
+            return True
+        # The answer of an earlier try may have been lost.
+        item = self._table.get(row_key)
+        if item is not None and item["state"] == State.ABANDONED:
+            raise OwnershipError(f"part {part.id} was presumed dead and abandoned: its events are redelivered")
+        return item is not None
 
     def close(self, collection: CollectionId, now: datetime, *, final: bool) -> None:
         """Let no further part be added. Does nothing if it has no part or is closed already."""
         changes = {"closed_at": iso_utc(now), "final": final}
         conditions = [Condition("closed_at", "missing"), Condition("parts", ">", 0)]
-        with suppress(RefusedError):
-            self._table.update(collection_key(collection), assign=changes, conditions=conditions)
+        self._table.update(collection_key(collection), assign=changes, conditions=conditions)
 
     def close_hour(self, hour: str, now: datetime) -> bool:
         """Whether all collections of an ended hour are done and one is closed for good, so that no part can be missed.
@@ -163,19 +155,16 @@ class Collections(Rows):
             return True
         empty = rows[-1].id.next() if rows else CollectionId.numbered(hour, 1)
         changes = {"closed_at": iso_utc(now), "final": True, "done": True}
-        try:
-            self._table.put(collection_key(empty), changes, [Condition("pk", "missing")])
-        except RefusedError:
-            current = self.get(empty)
-            return current is not None and current.done and current.final
-        return True
+        if self._table.put(collection_key(empty), changes):
+            return True
+        current = self.get(empty)
+        return current is not None and current.done and current.final
 
     def commit(self, collection: CollectionId, division: CommitReference) -> None:
         """Commit the division of a closed collection. If another one is committed already, it stays; read the row."""
         changes = {"division": encode(division)}
         conditions = [Condition("closed_at", ">", ""), Condition("division", "missing")]
-        with suppress(RefusedError):
-            self._table.update(collection_key(collection), assign=changes, conditions=conditions)
+        self._table.update(collection_key(collection), assign=changes, conditions=conditions)
 
     def set_apart(self, hour: str, part: Part, now: datetime) -> None:
         """Give a part with a damaged document a closed collection of its own. Idempotent."""
@@ -188,15 +177,13 @@ class Collections(Rows):
             "closed_at": iso_utc(now),
             **open_collection_attributes(collection),
         }
-        with suppress(RefusedError):
-            self._table.put(collection_key(collection), attributes, [Condition("pk", "missing")])
+        self._table.put(collection_key(collection), attributes)
 
     def finish(self, collection: CollectionId) -> None:
         """Take a carried-out collection out of the index. If its part was set apart, the part becomes SUPERSEDED."""
         if collection.is_apart:
             key, collected = manifest_row_key(collection.name), [Condition("state", "=", State.COLLECTED)]
-            with suppress(RefusedError):
-                self._table.update(key, assign={"state": State.SUPERSEDED}, conditions=collected)
+            self._table.update(key, assign={"state": State.SUPERSEDED}, conditions=collected)
         self._table.update(collection_key(collection), assign={"done": True}, remove=INDEX_ATTRIBUTES)
 
 

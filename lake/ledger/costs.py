@@ -4,7 +4,7 @@ The speed of a dataset is the median of its last manifests, so that one slow fil
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from itertools import groupby, product
 from typing import Any, NamedTuple, Self
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from lake.documents import decode, encode
 from lake.engines.description import Bill, divide_by_weight
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import Condition, Key, RefusedError, Rows, batches_of, update_request
+from lake.ledger.table import Key, Rows, batches_of, put_action, update_action
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -54,50 +54,22 @@ def divide_cost(micro_dollars: int, converted: Sequence[CostShare], weights: Seq
     return tuple(sums.values())
 
 
-@dataclass(frozen=True, slots=True)
-class CostRow:
-    """What one job run has cost. A streaming job has a row for each interval that it has metered."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRow(Bill):
+    """A bill and its price. A streaming job has one for each interval that it has metered. Ids are unique in a day."""
 
-    id: str
-    """Id of the job run, unique within the day; for a streaming job with ``#`` and the interval."""
     lane: Lane
-    engine: str
-    started_at: str
-    """ISO 8601, UTC, like ``ended_at``."""
-    ended_at: str
-    seconds: int
-    dpu_milliseconds: int
-    vcpu_milliseconds: int
-    gb_milliseconds: int
     micro_dollars: int
     """Millionths of a dollar: the sum of the shares."""
     shares: tuple[CostShare, ...]
     execution: str | None = None
     """The execution that planned its run; None in the stream lane."""
-    state: str = ""
-    """Final state of the job run, such as SUCCEEDED or FAILED; empty for an interval of a streaming job."""
-    reason: str = ""
 
     @classmethod
     def of_bill(
         cls, bill: Bill, lane: Lane, micro_dollars: int, shares: tuple[CostShare, ...], execution: str | None = None
     ) -> Self:
-        return cls(
-            bill.job_run,
-            lane,
-            bill.engine,
-            iso_utc(bill.started_at),
-            iso_utc(bill.ended_at),
-            bill.seconds,
-            bill.dpu_milliseconds,
-            bill.vcpu_milliseconds,
-            bill.gb_milliseconds,
-            micro_dollars,
-            shares,
-            execution,
-            "" if lane is Lane.STREAM else bill.state,
-            bill.reason,
-        )
+        return cls(**asdict(bill), lane=lane, micro_dollars=micro_dollars, shares=shares, execution=execution)
 
     def summed(self) -> Self:
         """The row with one share that is the sum of all: the form in which rows with many datasets are kept."""
@@ -152,16 +124,9 @@ class Costs(Rows):
         return any(recorded)
 
     def _record(self, row: CostRow) -> bool:
-        name, key, missing = self._table.name, Key(_partition(row.lane, row.day), row.id), [Condition("pk", "missing")]
-        requests = [
-            update_request(name, key, encode(row), {}, (), missing),
-            update_request(name, _sum_key(row.day), {}, {"micro_dollars": row.micro_dollars}, (), ()),
-        ]
-        try:
-            self._table.transact([{"Update": request} for request in requests])
-        except RefusedError:
-            return False
-        return True
+        new = put_action(Key(_partition(row.lane, row.day), row.id), encode(row))
+        total = update_action(_sum_key(row.day), add={"micro_dollars": row.micro_dollars})
+        return self._table.transact([new, total])
 
     def await_bill(self, job_run: str, now: datetime) -> None:
         """Record that the cost of a job run is awaited. Only the first call has an effect, from any caller."""
@@ -267,6 +232,13 @@ class SpeedSample(NamedTuple):
     """Time of the tasks, summed over cores."""
 
 
+class DatasetMeasurement(NamedTuple):
+    output_bytes: int
+    plain: SpeedSample
+    compressed: SpeedSample = SpeedSample(0, 0)
+    """The part in files that the reader found to be compressed."""
+
+
 class SpeedSamples(NamedTuple):
     samples: tuple[SpeedSample, ...] = ()
     """Oldest first; each has at least ``MIN_SAMPLE_BYTES``."""
@@ -306,18 +278,6 @@ class DatasetSpeed:
     plain: float | None
     compressed: float | None
     """Speed of compressed files; one stored byte takes several times as long."""
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetMeasurement:
-    input_bytes: int
-    output_bytes: int
-    task_milliseconds: int
-    """Time of the tasks, summed over cores."""
-    compressed_bytes: int = 0
-    """Part of ``input_bytes`` in files that the reader found to be compressed."""
-    compressed_milliseconds: int = 0
-    """Part of ``task_milliseconds`` for these files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,13 @@ with the name also has the folder: several folders can lead to one dataset name,
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
 
 from lake.documents import decode_partial, encode
 from lake.errors import TransientError
-from lake.ledger.costs import (
-    DatasetMeasurement,
-    DatasetSpeed,
-    MeasuredDataset,
-    SpeedSample,
-)
+from lake.ledger.costs import DatasetMeasurement, DatasetSpeed, MeasuredDataset
 from lake.ledger.table import (
     MAX_BATCH_KEYS,
     MAX_TRANSACTION_ACTIONS,
@@ -31,11 +25,10 @@ from lake.ledger.table import (
     Condition,
     Key,
     LedgerTable,
-    RefusedError,
     Rows,
     batches_of,
-    put_request,
-    update_request,
+    put_action,
+    update_action,
 )
 
 NUMBER = Key("dataset-count", "dataset-count")
@@ -149,26 +142,20 @@ class Datasets(Rows):
         rows = self._table.get_many([name_key(name) for name in unread]) if unread else []
         found = {name: row.get("folder", "") for name, row in zip(unread, rows, strict=True) if row is not None}
         for name in (name for name, folder in found.items() if folders[name] and not folder):
-            with suppress(RefusedError):
-                folderless = [Condition("folder", "missing")]
-                self._table.update(name_key(name), assign={"folder": folders[name]}, conditions=folderless)
+            folderless = [Condition("folder", "missing")]
+            self._table.update(name_key(name), assign={"folder": folders[name]}, conditions=folderless)
             found[name] = self.folder(name) or ""
         self.folders.update(found)
         return [name for name in unread if name not in found]
 
     def _put_admissions(self, names: Sequence[str], folders: Mapping[str, str], max_datasets: int) -> bool:
         """Admit all names. False: another caller has admitted one of them, or there is no longer room for all."""
-        table, new, counted = self._table, [Condition("pk", "missing")], sum(bool(folders[name]) for name in names)
-        actions = [
-            {"Put": put_request(table.name, name_key(name), {"folder": folders[name] or None}, new)} for name in names
-        ]
+        counted = sum(bool(folders[name]) for name in names)
+        actions = [put_action(name_key(name), {"folder": folders[name] or None}) for name in names]
         if counted:
             room = [Condition("number", "<", max_datasets - counted + 1)]
-            actions.append({"Update": update_request(table.name, NUMBER, {}, {"number": counted}, (), room)})
-        try:
-            if actions:
-                table.transact(actions)
-        except RefusedError:
+            actions.append(update_action(NUMBER, add={"number": counted}, conditions=room))
+        if actions and not self._table.transact(actions):
             return False
         self.folders.update((name, folders[name]) for name in names)
         return True
@@ -233,14 +220,11 @@ class Datasets(Rows):
             if not fitting:
                 return refused
             seen = Condition("columns", "size", len(known)) if known else Condition("columns", "missing")
-            try:
-                assign = {} if today is None else asdict(history.on(today, len(known)))
-                unnumbered = _unnumbered_of(fitting, set(known) - _unnumbered(item))
-                add = {"columns": set(fitting)} | ({"unnumbered": unnumbered} if unnumbered else {})
-                self._table.update(key, assign=assign, add=add, conditions=[seen])
-            except RefusedError:
-                continue
-            return refused
+            assign = {} if today is None else asdict(history.on(today, len(known)))
+            unnumbered = _unnumbered_of(fitting, set(known) - _unnumbered(item))
+            add = {"columns": set(fitting)} | ({"unnumbered": unnumbered} if unnumbered else {})
+            if self._table.update(key, assign=assign, add=add, conditions=[seen]):
+                return refused
         return ()
 
     def note_provenance(self, name: str) -> None:
@@ -251,15 +235,12 @@ class Datasets(Rows):
         """Remove names from ``columns``, the dataset's columns. False: it has other columns meanwhile."""
         left = set(columns).difference(dropped)
         key, seen = _columns_key(name), [Condition("columns", "=", set(columns))]
-        try:
-            if left:
-                self._table.update(key, assign={"columns": left, "before": len(left)}, conditions=seen)
-            else:
-                self._table.update(key, remove=("columns",), assign={"before": 0}, conditions=seen)
-        except RefusedError:
-            # The answer of an earlier try may have been lost.
-            return left == set(_columns(self._table.get(key)))
-        return True
+        # DynamoDB has no empty sets.
+        assign, remove = ({"columns": left}, ()) if left else ({}, ("columns",))
+        if self._table.update(key, assign={**assign, "before": len(left)}, remove=remove, conditions=seen):
+            return True
+        # The answer of an earlier try may have been lost.
+        return left == set(_columns(self._table.get(key)))
 
     def add_measurement(self, name: str, measured: DatasetMeasurement) -> None:
         """Add the measurement of one conversion, by one read and one write unit.
@@ -269,16 +250,12 @@ class Datasets(Rows):
         """
         key = _measurement_key(name)
         found = decode_partial(NOT_MEASURED, self._table.get(key))
-        plain = SpeedSample(
-            measured.input_bytes - measured.compressed_bytes,
-            measured.task_milliseconds - measured.compressed_milliseconds,
-        )
-        compressed = SpeedSample(measured.compressed_bytes, measured.compressed_milliseconds)
         speeds = {
-            "plain": encode(found.plain.add(plain)),
-            "compressed": encode(found.compressed.add(compressed)),
+            "plain": encode(found.plain.add(measured.plain)),
+            "compressed": encode(found.compressed.add(measured.compressed)),
         }
-        totals = {"input_bytes": measured.input_bytes, "output_bytes": measured.output_bytes}
+        size = measured.plain.bytes + measured.compressed.bytes
+        totals = {"input_bytes": size, "output_bytes": measured.output_bytes}
         self._table.update(key, assign=speeds, add=totals)
 
     def number(self) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 from lake.documents import decode_partial
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import INDEX_ATTRIBUTES, ManifestRow
-from lake.ledger.table import Key, Rows, same, update_request
+from lake.ledger.table import Action, Key, Rows, same, update_action
 from lake.manifest import Partition
 from lake.time import iso_utc
 
@@ -120,15 +120,14 @@ def touched_attributes(partition: Partition, now: datetime) -> dict[str, str]:
     return {"touched_at": iso_utc(now), "open": UNSETTLED, "open_order": f"{partition.stamp}#{partition.dataset}"}
 
 
-def listing_actions(table: str, rows: Sequence[ManifestRow], now: datetime) -> list[dict[str, Any]]:
+def listing_actions(rows: Sequence[ManifestRow], now: datetime) -> list[Action]:
     """Actions of the transaction that queues manifests: list each manifest, and touch each of their hours once."""
     listed = {"listed_at": iso_utc(now)}
     hours = {row.partition for row in rows}
-    requests = [
-        *(update_request(table, _manifest_of(row.partition, row.id), listed, {}, (), ()) for row in rows),
-        *(update_request(table, _key(hour), touched_attributes(hour, now), {"touched": 1}, (), ()) for hour in hours),
+    return [
+        *(update_action(_manifest_of(row.partition, row.id), listed) for row in rows),
+        *(update_action(_key(hour), touched_attributes(hour, now), {"touched": 1}) for hour in hours),
     ]
-    return [{"Update": request} for request in requests]
 
 
 class HourState(StrEnum):
@@ -249,11 +248,11 @@ class Deletions(Rows):
         self._table.update(due.key, assign={EXPIRY: int(now.timestamp())}, remove=INDEX_ATTRIBUTES)
 
 
-def deletion_action(table: str, row: ManifestRow, now: datetime) -> dict[str, Any]:
+def deletion_action(row: ManifestRow, now: datetime) -> Action:
     """The action, in the transaction that ends a generation, that makes its deletion due."""
     ended = iso_utc(now)
     listed = {"open": DUE, "open_order": f"{ended}#{row.id}", "manifest": row.id, "generation": row.generation}
-    return {"Update": update_request(table, _deletion_key(row.partition, row.id, row.generation), listed, {}, (), ())}
+    return update_action(_deletion_key(row.partition, row.id, row.generation), listed)
 
 
 def _deletion_pk(partition: Partition | str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from lake.documents import decode, encode
 from lake.errors import TerminalError
 from lake.ledger.table import Key
-from lake.manifest import Lane, Manifest, Partition, manifest_sha256
+from lake.manifest import Lane, Manifest, Partition
 from lake.time import epoch_milliseconds, iso_utc
 
 
@@ -224,7 +224,8 @@ def open_attributes(row: ManifestRow, state: str) -> dict[str, str]:
     return {"open": open_key(row.lane, state), "open_order": f"{row.created_at}#{row.id}"}
 
 
-def queued_row(manifest: Manifest) -> ManifestRow:
+def queued_row(manifest: Manifest, sha256: str = "") -> ManifestRow:
+    """The first row of a manifest; ``sha256`` is its document's, empty for a draft without one."""
     return ManifestRow(
         id=manifest.id,
         state=State.QUEUED,
@@ -235,7 +236,7 @@ def queued_row(manifest: Manifest) -> ManifestRow:
         files=len(manifest.files),
         compressed_bytes=manifest.compressed_bytes,
         urgent=manifest.urgent,
-        manifest_sha256=manifest_sha256(manifest),
+        manifest_sha256=sha256,
         changed_at=manifest.created_at,
     )
 

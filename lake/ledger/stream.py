@@ -4,14 +4,13 @@ Also rows of canaries. They are not manifests, but a canary is claimed once, wit
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lake.documents import decode_partial
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import State
-from lake.ledger.table import Key, LedgerTable, RefusedError, Rows, same
+from lake.ledger.table import Key, LedgerTable, Rows, same
 from lake.shards import FIRST_SHARD
 from lake.time import iso_utc
 
@@ -78,15 +77,13 @@ class Stream(Rows):
         if row.started_run == run:
             return
         starting = {"starts": row.starts + 1, "started_run": run, "started_at": iso_utc(now)}
-        # Another caller has counted another run, or this one.
-        with suppress(RefusedError):
-            known = same(started_run=row.started_run)
-            self._table.update(self._key, assign=starting, remove=("start_failure",), conditions=known)
+        # Refused if another caller has counted another run, or this one.
+        known = same(started_run=row.started_run)
+        self._table.update(self._key, assign=starting, remove=("start_failure",), conditions=known)
 
     def record_start_failure(self, row: StreamRow, reason: str) -> None:
-        with suppress(RefusedError):
-            started = same(started_run=row.started_run)
-            self._table.update(self._key, assign={"start_failure": reason}, conditions=started)
+        started = same(started_run=row.started_run)
+        self._table.update(self._key, assign={"start_failure": reason}, conditions=started)
 
     def forget_starts(self) -> None:
         """Reset the count of starts. The last started run stays recorded, because it may be alive."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from botocore.exceptions import ClientError
@@ -56,21 +55,26 @@ class Condition:
     value: Any = None
 
 
+Action = dict[Literal["Put", "Update"], dict[str, Any]]
+"""An action of a transaction, without the name of the table."""
+
+
 def same(**attributes: object) -> list[Condition]:
     """Conditions that each attribute still has this value; None: that it is still missing."""
     return [Condition(name, "missing" if value is None else "=", value) for name, value in attributes.items()]
 
 
-class RefusedError(Exception):
-    """A condition of a write did not hold: read the item to learn why."""
+NEW = (Condition("pk", "missing"),)
+"""The condition of an item that is written for the first time."""
 
 
 class LedgerTable:
     """Typed access to the table; thread-safe. All methods raise botocore's errors.
 
-    A write that met a transaction on the same item is repeated a limited number of times. ``client`` is the
-    ``meta.client`` of a boto3 DynamoDB *resource*, which takes and returns plain Python values. ``wait`` sleeps for a
-    number of seconds before such a repetition.
+    A write returns False if one of its conditions did not hold: read the item to learn why. A write that met a
+    transaction on the same item is repeated a limited number of times. ``client`` is the ``meta.client`` of a boto3
+    DynamoDB *resource*, which takes and returns plain Python values. ``wait`` sleeps for a number of seconds before
+    such a repetition.
     """
 
     def __init__(self, client: DynamoDBClient, name: str, wait: Callable[[float], object] = time.sleep) -> None:
@@ -111,9 +115,9 @@ class LedgerTable:
                 self._wait(wait_seconds(tries))
         return [found.get((key.pk, key.sk)) for key in keys]
 
-    def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> None:
-        """Put an item without the attributes that are None. Raises ``RefusedError``."""
-        self._write("put_item", put_request(self.name, key, attributes, conditions))
+    def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition] = NEW) -> bool:
+        """Put an item, by default only a new one, without the attributes that are None."""
+        return self._write("put_item", put_action(key, attributes, conditions)["Put"])
 
     def update(
         self,
@@ -124,41 +128,33 @@ class LedgerTable:
         remove: Sequence[str] = (),
         conditions: Sequence[Condition] = (),
         initial: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Change or create an item; ``add``: numbers, sets; ``initial``: only if missing. Raises ``RefusedError``."""
-        request = update_request(self.name, key, assign or {}, add or {}, remove, conditions, initial or {})
-        self._write("update_item", request)
+    ) -> bool:
+        """Change or create an item; ``add``: numbers, sets; ``initial``: only if missing."""
+        return self._write("update_item", update_action(key, assign, add, remove, conditions, initial)["Update"])
 
     def update_once(
         self, key: Key, assign: Mapping[str, Any], remove: Sequence[str], conditions: Sequence[Condition]
     ) -> bool:
-        """``update``; False if a condition did not hold, unless an earlier try without an answer has written this."""
+        """``update``; also True if an earlier try without an answer has written this."""
+        if self.update(key, assign=assign, remove=remove, conditions=conditions):
+            return True
+        item = self.get(key) or {}
+        return {name: item.get(name) for name in assign} == assign
+
+    def delete(self, key: Key, conditions: Sequence[Condition] = ()) -> bool:
+        """Delete an item if it exists."""
+        return self._write("delete_item", _Expressions().request(conditions, Key=key.item()))
+
+    def transact(self, actions: Sequence[Action]) -> bool:
+        """Apply all actions, made by ``put_action`` and ``update_action``, or none."""
+        items: Any = [{kind: {"TableName": self.name, **each[kind]} for kind in each} for each in actions]
         try:
-            self.update(key, assign=assign, remove=remove, conditions=conditions)
-        except RefusedError:
-            item = self.get(key) or {}
-            return {name: item.get(name) for name in assign} == assign
-        return True
-
-    def delete(self, key: Key, conditions: Sequence[Condition] = ()) -> None:
-        """Delete an item if it exists. Raises ``RefusedError``."""
-        self._write("delete_item", _Expressions().request(conditions, TableName=self.name, Key=key.item()))
-
-    def transact(self, actions: Sequence[dict[str, Any]]) -> None:
-        """Apply all actions or none.
-
-        Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``. Raises ``RefusedError`` if
-        a condition did not hold.
-        """
-        try:
-            repeat_conflicts(
-                lambda: self._client.transact_write_items(TransactItems=list(actions)),  # type: ignore[arg-type]
-                self._wait,
-            )
+            repeat_conflicts(lambda: self._client.transact_write_items(TransactItems=items), self._wait)
         except ClientError as error:
             if error_code(error) == CANCELLED and cancellation_reasons(error) <= CONDITION_REASONS:
-                raise RefusedError from error
+                return False
             raise
+        return True
 
     def query(
         self, pk: str, *, after: str = "", before: str = "", index: bool = False, page_items: int = 0
@@ -195,13 +191,14 @@ class LedgerTable:
                 return
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
-    def _write(self, operation: str, request: dict[str, Any]) -> None:
+    def _write(self, operation: str, request: dict[str, Any]) -> bool:
         try:
-            repeat_conflicts(lambda: getattr(self._client, operation)(**request), self._wait)
+            repeat_conflicts(lambda: getattr(self._client, operation)(TableName=self.name, **request), self._wait)
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":
-                raise RefusedError from error
+                return False
             raise
+        return True
 
 
 class Rows:
@@ -209,31 +206,31 @@ class Rows:
         self._table = table
 
 
-def put_request(table: str, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> dict[str, Any]:
-    """Parameters of PutItem, or of a Put in a transaction, without the attributes that are None."""
+def put_action(key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition] = NEW) -> Action:
+    """``LedgerTable.put`` as an action."""
     item = {**key.item(), **{name: value for name, value in attributes.items() if value is not None}}
-    return _Expressions().request(conditions, TableName=table, Item=item)
+    return {"Put": _Expressions().request(conditions, Item=item)}
 
 
-def update_request(
-    table: str,
+def update_action(
     key: Key,
-    assign: Mapping[str, Any],
-    add: Mapping[str, Any],
-    remove: Sequence[str],
-    conditions: Sequence[Condition],
-    initial: Mapping[str, Any] = MappingProxyType({}),
-) -> dict[str, Any]:
+    assign: Mapping[str, Any] | None = None,
+    add: Mapping[str, Any] | None = None,
+    remove: Sequence[str] = (),
+    conditions: Sequence[Condition] = (),
+    initial: Mapping[str, Any] | None = None,
+) -> Action:
+    """``LedgerTable.update`` as an action."""
     used, clauses = _Expressions(), []
-    sets = [f"{used.name(a)} = {used.value(v)}" for a, v in assign.items()]
-    sets += [f"{used.name(a)} = if_not_exists({used.name(a)},{used.value(v)})" for a, v in initial.items()]
+    sets = [f"{used.name(a)} = {used.value(v)}" for a, v in (assign or {}).items()]
+    sets += [f"{used.name(a)} = if_not_exists({used.name(a)},{used.value(v)})" for a, v in (initial or {}).items()]
     if sets:
         clauses.append("SET " + ", ".join(sets))
     if add:
         clauses.append("ADD " + ", ".join(f"{used.name(a)} {used.value(v)}" for a, v in add.items()))
     if remove:
         clauses.append("REMOVE " + ", ".join(map(used.name, remove)))
-    return used.request(conditions, TableName=table, Key=key.item(), UpdateExpression=" ".join(clauses))
+    return {"Update": used.request(conditions, Key=key.item(), UpdateExpression=" ".join(clauses))}
 
 
 class _Expressions:

@@ -5,7 +5,6 @@ A table is a projection of the ledger; docs/exactly-once.md describes the batche
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -13,7 +12,7 @@ from typing import Any
 
 from lake.documents import decode_partial, encode
 from lake.ledger.manifest_row import CommitReference, ManifestRow
-from lake.ledger.table import Condition, Key, RefusedError, Rows, same
+from lake.ledger.table import NEW, Condition, Key, Rows, same
 from lake.manifest import Partition
 from lake.time import iso_utc
 
@@ -87,13 +86,8 @@ class Tables(Rows):
     def create(self, dataset: str, uuid: str) -> TableRow:
         """Create the row of a table that is about to be created; returns the existing row if there is one."""
         row = TableRow(dataset, uuid, unlisted=True)
-        try:
-            self._table.put(_key(dataset), encode(row), [Condition("pk", "missing")])
-        except RefusedError:
-            found = self.get(dataset)
-            assert found is not None
-            return found
-        return row
+        found = None if self._table.put(_key(dataset), encode(row)) else self.get(dataset)
+        return found or row
 
     def replace(self, row: TableRow, uuid: str) -> bool:
         """Replace the row's table by a new one, which is empty. False: the row has changed.
@@ -112,8 +106,7 @@ class Tables(Rows):
         """Record that all marks of the batch are written. Idempotent."""
         conditions = same(uuid=row.uuid, applied=number - 1)
         assign = {"applied": number, "oldest": max(row.oldest, oldest)}
-        with suppress(RefusedError):
-            self._table.update(_key(row.dataset), assign=assign, remove=("pending", "stopped"), conditions=conditions)
+        self._table.update(_key(row.dataset), assign=assign, remove=("pending", "stopped"), conditions=conditions)
 
     def stop(self, row: TableRow, reason: str | None) -> bool:
         """Record why nothing is brought into the table, or None to clear it. False: another table has its name."""
@@ -126,27 +119,22 @@ class Tables(Rows):
         """Assign attributes, and remove those with the value None. Does nothing if another table replaced this one."""
         assign = {name: value for name, value in changes.items() if value is not None}
         removed = tuple(name for name in changes if name not in assign)
-        with suppress(RefusedError):
-            self._table.update(_key(row.dataset), assign=assign, remove=removed, conditions=same(uuid=row.uuid))
+        self._table.update(_key(row.dataset), assign=assign, remove=removed, conditions=same(uuid=row.uuid))
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> bool:
         """List a generation before it becomes DONE, so that no crash loses it. False: it is listed already."""
-        return self._list(dataset, generation_entry(manifest, generation), now, [Condition("pk", "missing")])
+        return self._list(dataset, generation_entry(manifest, generation), now, NEW)
 
     def list_hour(self, hour: Partition, now: datetime) -> None:
         self._list(hour.dataset, hour.stamp, now)
 
     def list_expiry(self, dataset: str, now: datetime) -> None:
-        self._list(dataset, EXPIRY_ENTRY, now, [Condition("pk", "missing")])
+        self._list(dataset, EXPIRY_ENTRY, now, NEW)
 
     def _list(self, dataset: str, name: str, now: datetime, conditions: Sequence[Condition] = ()) -> bool:
         """List an entry. ``conditions`` can keep an existing one with its age, which the alarm measures."""
         listed = {"open": OUTBOX, "open_order": f"{dataset}#{name}", "listed_at": iso_utc(now)}
-        try:
-            self._table.update(Key(_outbox(dataset), name), assign=listed, conditions=conditions)
-        except RefusedError:
-            return False
-        return True
+        return self._table.update(Key(_outbox(dataset), name), assign=listed, conditions=conditions)
 
     def outbox(self, dataset: str) -> Iterator[OutboxEntry]:
         """The entries of a dataset, by a strongly consistent query: hours first, then manifests, oldest first."""
@@ -175,8 +163,7 @@ class Tables(Rows):
         With ``listed_at`` it stays if it was listed again since, as a rebuild of the table does with hours.
         """
         unchanged = [] if listed_at is None else same(listed_at=listed_at)
-        with suppress(RefusedError):
-            self._table.delete(Key(_outbox(dataset), name), unchanged)
+        self._table.delete(Key(_outbox(dataset), name), unchanged)
 
     def _change(self, row: TableRow, changes: dict[str, Any], remove: tuple[str, ...]) -> bool:
         conditions = same(uuid=row.uuid, applied=row.applied)

@@ -27,12 +27,11 @@ from lake.ledger.manifest_row import (
     manifest_row_key,
     open_attributes,
     open_key,
-    queued_row,
     row_attributes,
     row_of,
 )
-from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Condition, RefusedError, Rows, put_request, same, update_request
-from lake.manifest import Lane, Manifest
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Action, Condition, Key, Rows, put_action, same, update_action
+from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
 
 CLAIMABLE = (State.QUEUED, State.RUNNING)
@@ -85,48 +84,25 @@ class Manifests(Rows):
         rows = (_read(item, on_damage) for item in self._table.query(open_key(lane, state), index=True))
         return (row for row in rows if row is not None)
 
-    def enqueue(self, manifest: Manifest) -> State:
-        """Create the row of a manifest. Returns QUEUED, or the state of a row that exists already.
+    def enqueue(self, row: ManifestRow) -> State:
+        """Create the first row of a manifest. Returns QUEUED, or the state of a row that exists already.
 
         ABANDONED means that another process presumed the caller dead: the manifest must not be used.
         """
-        return self.enqueue_row(queued_row(manifest))
-
-    def enqueue_row(self, row: ManifestRow) -> State:
-        try:
-            self._table.put(**self._first_row(row))
-        except RefusedError:
-            return self.current(row.id).state
-        return State.QUEUED
+        return State.QUEUED if self._table.put(*_first_row(row)) else self.current(row.id).state
 
     def enqueue_listed(self, rows: Sequence[ManifestRow], now: datetime) -> bool:
         """List manifests, touch their hours and create their first rows, in one transaction.
 
         At most ``MAX_LISTED`` rows. False: one of the rows exists already, and nothing was written.
         """
-        name = self._table.name
-        puts = [{"Put": put_request(name, **self._first_row(row))} for row in rows]
-        try:
-            self._table.transact([*listing_actions(name, rows, now), *puts])
-        except RefusedError:
-            return False
-        return True
-
-    def _first_row(self, row: ManifestRow) -> dict[str, Any]:
-        return {
-            "key": manifest_row_key(row.id),
-            "attributes": row_attributes(row),
-            "conditions": [Condition("pk", "missing")],
-        }
+        puts = [put_action(*_first_row(row)) for row in rows]
+        return self._table.transact([*listing_actions(rows, now), *puts])
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
         """Fence off a manifest without a row, so that its arrivals can be adopted. Returns the current row."""
         row = abandoned_row(manifest, now)
-        try:
-            self._table.put(manifest_row_key(manifest), row_attributes(row), [Condition("pk", "missing")])
-        except RefusedError:
-            return self.current(manifest)
-        return row
+        return row if self._table.put(*_first_row(row)) else self.current(manifest)
 
     def claim(
         self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = ""
@@ -148,10 +124,9 @@ class Manifests(Rows):
             lease_until=epoch_milliseconds(now + lease),
             changed_at=iso_utc(now),
         )
-        names = ("state", "attempt", "owner", "claim_nonce", "earlier_owners", "lease_until", "changed_at")
-        changes: dict[str, Any] = {name: encode(getattr(claimed, name)) for name in names}
-        changes |= open_attributes(row, claimed.state)
-        current = self._update(row, changes)
+        names = ("attempt", "owner", "claim_nonce", "earlier_owners", "lease_until")
+        changes = {name: encode(getattr(claimed, name)) for name in names}
+        current = self._update(row, _opened(row, claimed.state, now, **changes))
         if current and (current.state, current.claim_nonce) != (State.RUNNING, claimed.claim_nonce):
             return None
         return claimed
@@ -159,10 +134,8 @@ class Manifests(Rows):
     def renew(self, claim: ManifestRow, now: datetime, lease: timedelta) -> None:
         """Extend a live lease to ``now + lease``. Raises ``LeaseLostError``, also if the lease has expired."""
         until = {"lease_until": epoch_milliseconds(now + lease)}
-        try:
-            self._table.update(manifest_row_key(claim.id), assign=until, conditions=still_held(claim, now))
-        except RefusedError as error:
-            raise lease_lost(claim) from error
+        if not self._table.update(manifest_row_key(claim.id), assign=until, conditions=still_held(claim, now)):
+            raise lease_lost(claim)
 
     def release(
         self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None = None, *, counted: bool = True
@@ -173,13 +146,7 @@ class Manifests(Rows):
         """
         if row.state != State.RUNNING:
             return False
-        changes: dict[str, Any] = {
-            "state": State.QUEUED,
-            "reason": reason,
-            "lease_until": 0,
-            "changed_at": iso_utc(now),
-            **open_attributes(row, State.QUEUED),
-        }
+        changes = _opened(row, State.QUEUED, now, reason=reason, lease_until=0)
         if exclusions is not None:
             changes["exclusions"] = exclusions
         if not counted:
@@ -192,20 +159,13 @@ class Manifests(Rows):
 
         Raises ``LeaseLostError`` if the claim no longer holds.
         """
-        changes = {
-            "state": State.PUBLISHING,
-            "document": encode(document),
-            "changed_at": iso_utc(now),
-            **open_attributes(claim, State.PUBLISHING),
-        }
-        conditions = still_held(claim, now)
-        try:
-            self._table.update(manifest_row_key(claim.id), assign=changes, remove=["reason"], conditions=conditions)
-        except RefusedError as error:
+        changes = _opened(claim, State.PUBLISHING, now, document=encode(document))
+        key, conditions = manifest_row_key(claim.id), still_held(claim, now)
+        if not self._table.update(key, assign=changes, remove=["reason"], conditions=conditions):
             current = self.current(claim.id)
             published = current.published
             if current.document != document and (published is None or published.document != document):
-                raise lease_lost(claim) from error
+                raise lease_lost(claim)
 
     def finish(self, row: ManifestRow, totals: PublishedTotals, now: datetime) -> bool:
         """PUBLISHING to DONE; ``published`` names this generation. False: the row has changed.
@@ -246,30 +206,30 @@ class Manifests(Rows):
             raise InvalidInputError(
                 f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be reprocessed; wait until it ends"
             )
-        changes: dict[str, Any] = {
-            "state": State.QUEUED,
-            "lane": Lane.BATCH,
-            "generation": row.generation + 1,
-            "base_attempt": row.attempt,
-            "lease_until": 0,
-            "changed_at": iso_utc(now),
-            "forced_at": iso_utc(now),
-            "request": request,
-            **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
-        }
+        changes = _opened(
+            replace(row, lane=Lane.BATCH),
+            State.QUEUED,
+            now,
+            lane=Lane.BATCH,
+            generation=row.generation + 1,
+            base_attempt=row.attempt,
+            lease_until=0,
+            forced_at=iso_utc(now),
+            request=request,
+        )
         current = self._update(row, changes, FORGOTTEN)
         # The client may have repeated this request's own write.
         return current is None or (current.request == request and current.generation == row.generation + 1)
 
-    def supersede(self, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime) -> bool:
+    def supersede(self, row: ManifestRow, successors: Sequence[ManifestRow], reason: str, now: datetime) -> bool:
         """Replace a manifest that has published nothing by others, in one transaction. False: the row has changed.
 
-        The successors' documents are already on S3. It may be QUEUED, or RUNNING if the caller holds it; the fence is
-        ``row``. There must be fewer successors than a transaction can have actions.
+        ``row`` is the fence; it may be QUEUED, or RUNNING if the caller holds it. ``successors`` are the first rows of
+        manifests whose documents are already on S3; there must be fewer than a transaction can have actions.
         """
         if row.state not in CLAIMABLE:
             return False
-        table, ids = self._table.name, [manifest.id for manifest in successors]
+        ids = [successor.id for successor in successors]
         changes = {
             "state": State.SUPERSEDED,
             "superseded_by": ids,
@@ -277,13 +237,10 @@ class Manifests(Rows):
             "changed_at": iso_utc(now),
         }
         conditions = [*row_unchanged(row), Condition("published", "missing")]
-        superseded = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
-        actions = [{"Update": superseded}]
-        for manifest in successors:
-            attributes = row_attributes(successor_row(row, manifest))
-            first = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
-            actions.append({"Put": first})
-        current = self._transact(row, actions)
+        key = manifest_row_key(row.id)
+        superseded = update_action(key, changes, remove=INDEX_ATTRIBUTES, conditions=conditions)
+        firsts = [put_action(*_first_row(successor_row(row, item))) for item in successors]
+        current = self._transact(row, [superseded, *firsts])
         return current is None or (current.state == State.SUPERSEDED and list(current.superseded_by) == ids)
 
     def record_reason(self, row: ManifestRow, reason: str) -> bool:
@@ -300,36 +257,26 @@ class Manifests(Rows):
         """
         while row.tabled is None or row.tabled.batch < tabled.batch:
             key, seen = manifest_row_key(row.id), same(tabled=encode(row.tabled))
-            try:
-                self._table.update(key, assign={"tabled": encode(tabled)}, conditions=seen)
-            except RefusedError:
-                row = self.current(row.id)
-            else:
+            if self._table.update(key, assign={"tabled": encode(tabled)}, conditions=seen):
                 return
+            row = self.current(row.id)
 
     def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> ManifestRow | None:
         """Update the row. None: the update was applied; otherwise the current row, which has changed since ``row``."""
-        try:
-            self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
-        except RefusedError:
-            return self.current(row.id)
-        return None
+        key, unchanged = manifest_row_key(row.id), row_unchanged(row)
+        is_applied = self._table.update(key, assign=changes, remove=remove, conditions=unchanged)
+        return None if is_applied else self.current(row.id)
 
-    def _transact(self, row: ManifestRow, actions: list[dict[str, Any]]) -> ManifestRow | None:
-        try:
-            self._table.transact(actions)
-        except RefusedError:
-            return self.current(row.id)
-        return None
+    def _transact(self, row: ManifestRow, actions: Sequence[Action]) -> ManifestRow | None:
+        return None if self._table.transact(actions) else self.current(row.id)
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
         changes = {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
         is_first_publish = changes["state"] == State.DONE and row.generation == 1
         may_leave_objects = row.state == State.PUBLISHING and not is_first_publish
         if may_leave_objects:
-            table, key = self._table.name, manifest_row_key(row.id)
-            end = {"Update": update_request(table, key, changes, {}, remove, row_unchanged(row))}
-            current = self._transact(row, [end, deletion_action(table, row, now)])
+            end = update_action(manifest_row_key(row.id), changes, remove=remove, conditions=row_unchanged(row))
+            current = self._transact(row, [end, deletion_action(row, now)])
         else:
             current = self._update(row, changes, remove)
         return current is None or (current.state == changes["state"] and current.document == row.document)
@@ -338,6 +285,15 @@ class Manifests(Rows):
         if (row := self.get(manifest)) is None:
             raise InvalidInputError(f"the ledger has no manifest {manifest}: rows are never deleted, check its id")
         return row
+
+
+def _opened(row: ManifestRow, state: State, now: datetime, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
+    """What a transition to an open state changes: the state, its time, its place in the index, and ``changes``."""
+    return {"state": state, "changed_at": iso_utc(now), **open_attributes(row, state), **changes}
+
+
+def _first_row(row: ManifestRow) -> tuple[Key, dict[str, Any]]:
+    return manifest_row_key(row.id), row_attributes(row)
 
 
 def row_unchanged(row: ManifestRow) -> list[Condition]:
@@ -363,9 +319,9 @@ def lease_lost(claim: ManifestRow) -> LeaseLostError:
     )
 
 
-def successor_row(row: ManifestRow, manifest: Manifest) -> ManifestRow:
+def successor_row(row: ManifestRow, successor: ManifestRow) -> ManifestRow:
     """The first row of a successor. It has all tries left, and its attempt count shows that its files were tried."""
-    return replace(queued_row(manifest), attempt=row.attempt, base_attempt=row.attempt)
+    return replace(successor, attempt=row.attempt, base_attempt=row.attempt)
 
 
 def finished_attributes(row: ManifestRow, totals: PublishedTotals) -> tuple[dict[str, str], tuple[str, ...]]:

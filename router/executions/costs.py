@@ -47,9 +47,9 @@ def record_cost(
     if not (bill.final or estimate):
         return False
     if not bill.final:
-        logger.warning("the bill of a job run is an estimate", job_run=bill.job_run, run=bill.run)
-    total = bill.micro_dollars(ENGINES[bill.engine].prices(services.settings))
-    shares = cost_shares(total, bill.job_run, rows)
+        logger.warning("the bill of a job run is an estimate", job_run=bill.id, run=bill.run)
+    total = bill.priced(ENGINES[bill.engine].prices(services.settings))
+    shares = cost_shares(total, bill.id, rows)
     services.ledger.costs.record(CostRow.of_bill(bill, Lane.BATCH, total, shares, execution))
     return True
 

@@ -19,7 +19,6 @@ from lake.errors import HybridRouterError, OwnershipError, TransientError
 from lake.faults import NO_ANSWER, NoAnswer
 from lake.layout import pointer_key
 from lake.ledger import ArrivalRow, CollectionId, Ledger, Part, State
-from lake.ledger.table import RefusedError
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part, write_manifest, write_part
 from lake.settings import Settings
@@ -29,7 +28,7 @@ from lake.time import iso_utc
 from router.services import Services, in_parallel
 from router.telemetry import logger
 
-UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
+UNANSWERED = (BotoCoreError, ClientError, HybridRouterError)
 """Errors after which a request may or may not have been applied."""
 
 
@@ -50,9 +49,9 @@ def create_owner(services: Services, draft: Draft, now: datetime) -> Manifest | 
 def _enqueue_manifest(services: Services, draft: Draft, now: datetime) -> Manifest:
     manifest = draft.manifest(iso_utc(now))
     ledger, bucket = services.ledger, services.resources.control_bucket
-    write_manifest(services.s3, bucket, manifest)
+    row = write_manifest(services.s3, bucket, manifest)
     ledger.partitions.list_manifest(manifest.partition, manifest.id, now)
-    if ledger.manifests.enqueue(manifest) == State.ABANDONED:
+    if ledger.manifests.enqueue(row) == State.ABANDONED:
         raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
     write_pointer(services, manifest.id, urgent=manifest.urgent)
     logger.info(

@@ -147,8 +147,8 @@ class Promotion:
         unmoved = tuple(file for file in document.files if file not in moved)
         # The rest keeps its age, so that the alarm for long open manifests measures it in full.
         rest = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, row.queued_at, unmoved)] if unmoved else []
-        in_parallel(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest], PARALLEL_WRITES)
-        if not services.ledger.manifests.supersede(row, [*urgent, *rest], REASON, now):
+        made = in_parallel(lambda item: write_manifest(services.s3, bucket, item), [*urgent, *rest], PARALLEL_WRITES)
+        if not services.ledger.manifests.supersede(row, made, REASON, now):
             number = len(files or document.files)
             self._report.add("notMoved", number, f"manifest {row.id} changed meanwhile: promote its files again")
             return {}

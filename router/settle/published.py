@@ -44,9 +44,7 @@ def _find_damage(services: Services, row: ManifestRow) -> list[DamagedObject]:
     except InvalidDocumentError as error:
         return [DamagedObject(row.id, f"s3://{control}/{reference.key}", f"cannot be used: {error}")]
     try:
-        result = read_result(services.s3, control, document.manifest, document.generation)
-        # Keys are unique: keys of lake and quarantine have different suffixes.
-        etags = {item.key: item.etag for item in (*result.files, *result.quarantine)}
+        etags = read_result(services.s3, control, document.manifest, document.generation).etags
     except InvalidDocumentError:
         etags = {}
     missing = {(item.bucket, item.key): item for item in (*document.objects, *document.quarantine)}

@@ -121,8 +121,8 @@ class Checker:
         if item is not None and "collection" in item:
             division = self._collections[item["collection"]].get("division")
             if division is not None:
-                for manifest, *_ in json.loads(self._get(self.names.control_bucket, division["key"]))["manifests"]:
-                    yield from self._last_successors(manifest, manifests)
+                for manifest in json.loads(self._get(self.names.control_bucket, division["key"]))["manifests"]:
+                    yield from self._last_successors(manifest["id"], manifests)
         elif item is not None and item["state"] == "SUPERSEDED":
             for successor in item["superseded_by"]:
                 yield from self._last_successors(successor, manifests)

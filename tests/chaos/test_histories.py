@@ -83,7 +83,7 @@ def violations(shared: Clients, seeds: list[int]) -> list[str]:
 
 
 def supersede_nothing(self: Manifests, _sources: object, successors: Any, _reason: str, _now: object) -> bool:
-    return all(self.enqueue(manifest) == State.QUEUED for manifest in successors)
+    return all(self.enqueue(row) == State.QUEUED for row in successors)
 
 
 def commit_nothing(metadata: Any, files: Any, batch: Any, *times: int) -> Any:

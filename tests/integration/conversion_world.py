@@ -12,7 +12,8 @@ import boto3
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from lake.layout import pointer_key, result_key, run_key
+from lake.commit import GenerationResult, read_result
+from lake.layout import pointer_key, run_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
@@ -86,9 +87,9 @@ class ConversionWorld:
         partition = Partition.of(dataset, NOON)
         created = NOON.isoformat(timespec="milliseconds")
         manifest = Manifest(new_manifest_id(NOON), lane, partition, created, tuple(files), urgent)
-        write_manifest(self.services.s3, self.services.resources.control_bucket, manifest)
+        row = write_manifest(self.services.s3, self.services.resources.control_bucket, manifest)
         self.services.ledger.datasets.admit({dataset: ""}, 0)
-        self.services.ledger.manifests.enqueue(manifest)
+        self.services.ledger.manifests.enqueue(row)
         return manifest.id
 
     def put_pointer(self, manifest: str, *, shard: str = FIRST_SHARD) -> None:
@@ -116,9 +117,8 @@ class ConversionWorld:
         assert row is not None
         return row
 
-    def result(self, manifest: str) -> dict[str, Any]:
-        key, bucket = result_key(manifest, 1), self.services.resources.control_bucket
-        return dict(json.loads(self.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()))
+    def result(self, manifest: str) -> GenerationResult:
+        return read_result(self.services.s3, self.services.resources.control_bucket, manifest, 1)
 
     def keys(self, kind: str) -> list[str]:
         pages = self.services.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket(kind))

@@ -40,8 +40,9 @@ def test_rows_rejects_and_blank_lines_add_up(world: ConversionWorld, spark: Spar
         ("[1]", "not an object"),
     ]
     result = world.result(manifest)
-    assert (result["rows"], result["rejects"], result["blank_lines"], result["failed_files"]) == (3, 2, 1, 0)
-    assert result["sources"][0]["first_reject"] == "not JSON at byte 23"
+    assert (result.rows, result.rejects.total(), result.failed_files) == (3, 2, 0)
+    assert [source.blank_lines for source in result.sources] == [1, 0]
+    assert result.sources[0].first_reject == "not JSON at byte 23"
     assert world.unfinished_uploads() == []
     dataset = world.services.ledger.datasets.get("orders")
     assert dataset is not None
@@ -139,11 +140,11 @@ def test_a_file_whose_version_is_gone_is_in_the_quarantine_and_the_others_in_the
     # Then
     assert outcome.state == "DONE"
     assert world.lake() == [{"a": "1"}]
-    source, good = world.result(manifest)["sources"]
-    assert reason in source["failed"]
-    assert (source["lines"], source["rows"]) == (0, 0)
-    assert (good.get("failed"), good["rows"]) == (None, 1)
-    assert world.result(manifest)["failed_files"] == 1
+    source, good = world.result(manifest).sources
+    assert reason in str(source.failed)
+    assert (source.lines, source.rows) == (0, 0)
+    assert (good.failed, good.rows) == (None, 1)
+    assert world.result(manifest).failed_files == 1
     (record,) = world.quarantine()
     assert record == {
         "kind": "file",
@@ -151,7 +152,7 @@ def test_a_file_whose_version_is_gone_is_in_the_quarantine_and_the_others_in_the
         "version": bad.version,
         "offset": 0,
         "length": bad.size,
-        "reason": source["failed"],
+        "reason": source.failed,
     }
     assert world.row(manifest).attempt == 2
     assert world.unfinished_uploads() == []

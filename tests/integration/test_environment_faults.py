@@ -45,7 +45,7 @@ def check_published_once(world: ConversionWorld, manifest: str) -> None:
     assert world.lake() == [{"a": "1"}, {"a": "2"}]
     assert [record["line"] for record in world.quarantine()] == ["broken"]
     assert world.unfinished_uploads() == []
-    assert world.result(manifest)["rows"] == 2
+    assert world.result(manifest).rows == 2
 
 
 @pytest.mark.parametrize("kind", ["lake", "quarantine", "input"])

@@ -61,9 +61,9 @@ class CollectionInvariants:
                     yield identity, self._documents.files_of_part(identity)
         for (pk, _), item in self._world.dynamodb.items.items():
             if pk.startswith("collection#") and "division" in item:
-                for manifest, *_ in self._documents.get(item["division"]["key"])["manifests"]:
-                    if manifest not in rows:
-                        yield manifest, self._documents.files_of(manifest)
+                for manifest in self._documents.get(item["division"]["key"])["manifests"]:
+                    if manifest["id"] not in rows:
+                        yield manifest["id"], self._documents.files_of(manifest["id"])
 
     def check(self, rows: dict[str, Item]) -> None:
         """The row of an arrival names a part if and only if the part lists the file."""

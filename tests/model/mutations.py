@@ -67,9 +67,9 @@ def only_conditions(kept: Callable[[dict[str, Any], Condition], bool]) -> Mutati
     """Updates keep the conditions for which ``kept(assigned attributes, condition)`` is true."""
     update = LedgerTable.update
 
-    def fewer(self: LedgerTable, key: Any, *, conditions: Collection[Condition] = (), **changes: Any) -> None:
+    def fewer(self: LedgerTable, key: Any, *, conditions: Collection[Condition] = (), **changes: Any) -> bool:
         remaining = [condition for condition in conditions if kept(changes.get("assign") or {}, condition)]
-        update(self, key, conditions=remaining, **changes)
+        return update(self, key, conditions=remaining, **changes)
 
     return replaced("lake.ledger.table.LedgerTable.update", fewer)
 

@@ -101,7 +101,7 @@ RULES: dict[str, dict[str, Mutation]] = {
         "intent is unconditional": changed(
             f"{TABLES}.intend",
             'self._change(row, {"pending": asdict(batch)}, ())',
-            'not self._table.update(_key(row.dataset), assign={"pending": asdict(batch)})',
+            'self._table.update(_key(row.dataset), assign={"pending": asdict(batch)})',
         ),
         "generations that are not DONE come in": generations_that_are_not_done_come_in,
         "number is written in a second swap": number_is_written_in_a_second_swap,

@@ -69,8 +69,7 @@ def test_rows_that_two_manifests_have_published_are_found_although_one_of_them_i
         next(row for row in world.rows().values() if row["state"] == State.DONE)["state"] = State.SUPERSEDED
         services = world.router(None)
         again = Manifest(new_manifest_id(world.now), Lane.BATCH, PARTITION, "again", tuple(world.arrived))
-        write_manifest(services.s3, "control", again)
-        services.ledger.manifests.enqueue(again)
+        services.ledger.manifests.enqueue(write_manifest(services.s3, "control", again))
         worker(world, None, "after")
     # When, Then
     with pytest.raises(Violation, match="are published 2 times"):

@@ -17,8 +17,6 @@ from tests.model.world import PARTITION
 
 MAX_HISTORIES = 150
 MAX_SHRUNK_FAULTS = 3
-NO_ROW = '[Condition("pk", "missing")]'
-"""The condition of a row that is written for the first time."""
 COLLECTIONS, MANIFESTS = "lake.ledger.collections.Collections", "lake.ledger.transitions.Manifests"
 WITHOUT_AN_OWNER = changed(
     "router.ownership.take.create_owner", "        return NO_ANSWER", '        return Part("", "", "", 0, 0, "", ())'
@@ -89,14 +87,12 @@ RULES: dict[str, dict[str, Mutation]] = {
         ),
     },
     "collections": {
-        "a closed collection takes parts": changed(
-            f"{COLLECTIONS}.add", '[Condition("closed_at", "missing")]', f"{NO_ROW}[:0]"
-        ),
-        "an abandoned part is added": changed(f"{COLLECTIONS}.add", NO_ROW, "[]"),
+        "a closed collection takes parts": changed(f"{COLLECTIONS}.add", '[Condition("closed_at", "missing")]', "()"),
+        "an abandoned part is added": changed(f"{COLLECTIONS}.add", "collection)),", "collection), ()),"),
         "collection and part change apart": changed(
             f"{COLLECTIONS}.add",
             "self._table.transact(actions)",
-            "self._table.transact(actions[:2]); self._table.transact(actions[2:])",
+            "self._table.transact(actions[:2]) and self._table.transact(actions[2:])",
         ),
         "an unanswered part counts as added": WITHOUT_AN_OWNER,
         "an open collection is divided": all_of(
@@ -115,7 +111,10 @@ RULES: dict[str, dict[str, Mutation]] = {
     "dividers": {
         "two divisions of a collection": changed(f"{COLLECTIONS}.commit", ', Condition("division", "missing")', ""),
         "an own division is carried out": mutations.an_own_division_is_carried_out,
-        "a manifest is queued again": changed(f"{MANIFESTS}._first_row", NO_ROW, "[]"),
+        "a manifest is queued again": all_of(
+            changed(f"{MANIFESTS}.enqueue_listed", "_first_row(row)", "_first_row(row), ()"),
+            changed(f"{MANIFESTS}.enqueue", "_first_row(row)", "_first_row(row), ()"),
+        ),
         "done before its manifests": changed(
             "router.divide._execute",
             "    datasets: dict[str, list[ManifestRow]] = {}",
@@ -133,7 +132,7 @@ RULES: dict[str, dict[str, Mutation]] = {
             ),
         ),
         "a look needs no final close": replaced(f"{COLLECTIONS}.close_hour", lambda *_: True),
-        "an empty collection replaces a row": changed(f"{COLLECTIONS}.close_hour", NO_ROW, "[]"),
+        "an empty collection replaces a row": changed(f"{COLLECTIONS}.close_hour", ", changes)", ", changes, ())"),
     },
     "ownership": {
         "acknowledge before the manifest": WITHOUT_AN_OWNER,
@@ -174,7 +173,7 @@ RULES: dict[str, dict[str, Mutation]] = {
             lambda row, request, every: reprocess_outcome(row, f"not {request}", every=every),
         )
     },
-    "overnight": {"record a cost again": changed("lake.ledger.costs.Costs._record", NO_ROW, "[]")},
+    "overnight": {"record a cost again": changed("lake.ledger.costs.Costs._record", "encode(row)", "encode(row), ()")},
     "all expired": {"fail where nothing can be converted": replaced(f"{MANIFESTS}.keep_published", Manifests.fail)},
 }
 """Each removed rule and its mutation, by the scenario that needs it."""

@@ -11,7 +11,7 @@ import pytest
 from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
 from cli.inspect.explain import explain_command, explain_file, explain_object, print_file, print_object
-from lake.commit import ResultObject, SourceCount
+from lake.commit import PendingObject, SourceCount
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
 from lake.ledger import ArrivalRow, CollectionId, CommitReference, Part, Tabled
@@ -38,8 +38,9 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     first = f"{next(iter(rejects))} at byte 16" if rejects else None
     sources[0] = replace(sources[0], rejects=rejects, first_reject=first, failed=unreadable)
     quarantine = quarantine_key(PARTITION, manifest.id, 1, 1)
-    files = [ResultObject(lake_key(PARTITION, manifest.id, 1, 0), 621, 3, "e")]
-    put_result(world, manifest, sources, files, [ResultObject(quarantine, 300, 2, "e")] if rejects else [])
+    objects = [PendingObject("lake", lake_key(PARTITION, manifest.id, 1, 0), "", "", "", 621, 3)]
+    rejected = [PendingObject("quarantine", quarantine, "", "", "", 300, 2)] if rejects else []
+    put_result(world, manifest, sources, objects, rejected)
     line = {"kind": "line", "source": str(FILE), "version": "v1", "length": 8, "reason": "not JSON"}
     records = [{**line, "offset": 40, "line": "later"}, {**line, "offset": 16, "line": "not\njson"}]
     lines = "".join(f"{json.dumps(record)}\n" for record in records)
@@ -237,7 +238,7 @@ def test_an_object_of_an_older_generation_is_shown_as_replaced(world: World, pri
     # Then
     assert "  state      replaced by generation 2: readers see that one\n" in text
     # But not if that generation keeps it
-    put_result(world, manifest, [], [ResultObject(key, 621, 3, "e")], generation=2)
+    put_result(world, manifest, [], [PendingObject("lake", key, "", "", "", 621, 3)], generation=2)
     assert object_at(world, f"s3://lake/{key}").is_current
 
 

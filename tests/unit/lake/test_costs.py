@@ -15,6 +15,7 @@ from lake.ledger import CostRow, CostShare
 from lake.ledger.costs import MAX_SHARES
 from lake.manifest import Lane
 from lake.settings import EmrSettings, PriceSettings, Settings
+from lake.time import iso_utc
 from tests.unit.lake.world import World
 from tests.unit.report.reporting import cost_row
 
@@ -67,7 +68,7 @@ def bill(run: str = "jr_1", answer: Any = None, **changes: Any) -> Any:
 
 def priced(found: Bill, price: PriceSettings = PRICE, architecture: str = "x86_64") -> int:
     settings = Settings("t", price=price, emr=EmrSettings(architecture=architecture))
-    return found.micro_dollars(ENGINES[found.engine].prices(settings))
+    return found.priced(ENGINES[found.engine].prices(settings))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_a_run_on_glue(changes: dict[str, Any], engine: Engine, dpu_seconds: flo
     found = bill(**changes)
     assert (found.engine, found.dpu_milliseconds) == (engine, round(dpu_seconds * 1000))
     assert priced(found) == round(dollars * 1_000_000)
-    assert (found.run, found.seconds, found.started_at, found.ended_at) == (RUN, 3600, START, END)
+    assert (found.run, found.seconds, found.started_at, found.ended_at) == (RUN, 3600, iso_utc(START), iso_utc(END))
 
 
 def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:

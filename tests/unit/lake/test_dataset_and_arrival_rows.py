@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import ArrivalRow, DatasetMeasurement, DatasetSpeed
+from lake.errors import OwnershipError
+from lake.ledger import ArrivalRow, DatasetMeasurement, DatasetSpeed, SpeedSample
 from lake.ledger.arrivals import EXPIRY, arrival_key
 from lake.ledger.datasets import (
     ADDED_COLUMNS,
@@ -20,7 +21,6 @@ from lake.ledger.datasets import (
     field_id,
     is_full,
 )
-from lake.ledger.table import RefusedError
 from lake.manifest import Lane
 from tests.unit.lake.world import PARTITION, RESOURCES, World, file_of
 
@@ -40,13 +40,18 @@ def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:
     datasets = world.ledger.datasets
     datasets.reserve_columns("orders", WIDE, 1000)
     # When
-    datasets.add_measurement("orders", DatasetMeasurement(100 * MB, 10 * MB, 1000, 40 * MB, 800))
+    compressed = SpeedSample(40 * MB, 800)
+    datasets.add_measurement("orders", DatasetMeasurement(10 * MB, SpeedSample(60 * MB, 200), compressed))
     # Then: the item of the measurement stays small
     assert measurement_characters(world) < 1000
     row = datasets.get("orders")
     assert row is not None
     assert (len(row.columns), row.measured.output_ratio) == (1000, 0.1)
     assert row.measured.speed == DatasetSpeed(plain=300.0 * MB, compressed=50.0 * MB)
+
+
+def plain(size: int, milliseconds: int) -> DatasetMeasurement:
+    return DatasetMeasurement(1, SpeedSample(size, milliseconds))
 
 
 def measured(world: World, *conversions: DatasetMeasurement) -> DatasetSpeed:
@@ -59,12 +64,12 @@ def measured(world: World, *conversions: DatasetMeasurement) -> DatasetSpeed:
     ("earlier", "slow"),
     [
         # One manifest of 1 GB; 91 MB of gzip that took half an hour, and 1.47 GB that took 8 hours
-        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(91 * MB, 1, 1_800_000)),
-        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(1470 * MB, 1, 28_800_000)),
+        ([plain(1000 * MB, 17_000)], plain(91 * MB, 1_800_000)),
+        ([plain(1000 * MB, 17_000)], plain(1470 * MB, 28_800_000)),
         # 500 GB in manifests of 3.5 GB
-        ([DatasetMeasurement(3500 * MB, 1, 58_000)] * 143, DatasetMeasurement(1470 * MB, 1, 28_800_000)),
+        ([plain(3500 * MB, 58_000)] * 143, plain(1470 * MB, 28_800_000)),
         # Files of one byte
-        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(1000, 1, 1_000_000)),
+        ([plain(1000 * MB, 17_000)], plain(1000, 1_000_000)),
     ],
 )
 def test_one_slow_file_does_not_change_the_speed_of_a_dataset(
@@ -78,9 +83,9 @@ def test_one_slow_file_does_not_change_the_speed_of_a_dataset(
 
 def test_slow_files_that_are_the_dataset_decide_and_earlier_ones_are_forgotten(world: World) -> None:
     # Given
-    assert measured(world, *[DatasetMeasurement(100 * MB, 1, 2_000)] * 50).plain == 50 * MB
+    assert measured(world, *[plain(100 * MB, 2_000)] * 50).plain == 50 * MB
     # When
-    found = measured(world, *[DatasetMeasurement(100 * MB, 1, 20_000)] * 9)
+    found = measured(world, *[plain(100 * MB, 20_000)] * 9)
     # Then, and the row does not grow
     assert found.plain == 5 * MB
     assert measurement_characters(world) < 1500
@@ -88,15 +93,16 @@ def test_slow_files_that_are_the_dataset_decide_and_earlier_ones_are_forgotten(w
 
 def test_small_manifests_are_one_sample_when_they_are_large_enough(world: World) -> None:
     # Given: 1.3 MB that took 2.6 seconds are too little to measure a dataset
-    small = DatasetMeasurement(1_300_000, 1, 2600)
+    small = plain(1_300_000, 2600)
     assert measured(world, *[small] * 12).plain is None
     # When, Then
     assert measured(world, small).plain == MB // 2
-    assert measured(world, DatasetMeasurement(1000 * MB, 1, 20_000)).plain == 50 * MB
+    assert measured(world, plain(1000 * MB, 20_000)).plain == 50 * MB
 
 
 def test_compressed_files_stand_for_plain_ones_that_were_never_measured(world: World) -> None:
-    assert measured(world, DatasetMeasurement(100 * MB, 1, 10_000, 100 * MB, 10_000)) == DatasetSpeed(10 * MB, 10 * MB)
+    compressed = DatasetMeasurement(1, SpeedSample(0, 0), SpeedSample(100 * MB, 10_000))
+    assert measured(world, compressed) == DatasetSpeed(10 * MB, 10 * MB)
 
 
 def test_all_datasets_are_found_by_name(world: World) -> None:
@@ -106,7 +112,7 @@ def test_all_datasets_are_found_by_name(world: World) -> None:
     for name in names:
         datasets.admit({name: ""}, 0)
     for name in names[::40]:
-        datasets.add_measurement(name, DatasetMeasurement(40 * MB, 10, 1000))
+        datasets.add_measurement(name, plain(40 * MB, 1000))
     datasets.reserve_columns(names[7], ["b", "a"], 9)
     # When, Then
     assert list(datasets.names()) == names
@@ -314,6 +320,6 @@ def test_an_arrival_that_has_got_another_owner_since_is_not_adopted(world: World
 
 
 def test_a_row_that_was_deleted_manually_cannot_be_adopted(world: World) -> None:
-    with pytest.raises(RefusedError):
+    with pytest.raises(OwnershipError):
         world.ledger.arrivals.adopt(OWNED, replace(OWNED, manifest="manifest-2"))
     assert world.ledger.arrivals.get(FILE) is None

@@ -16,7 +16,6 @@ from lake.documents import MAX_BODY_SECONDS, encode_body, find_document, get_doc
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import inbox, list_objects, manifest_key, manifest_of_pointer, pointer_key
 from lake.ledger.arrivals import arrival_key
-from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, Partition, decode_manifest, new_manifest_id
 from lake.manifest_documents import read_exclusions, read_manifest, write_exclusions, write_manifest
 from lake.resource_names import ResourceNames
@@ -195,15 +194,15 @@ def test_manifest_ids_are_fresh_and_sort_by_time() -> None:
 def test_a_manifest_document_reads_back(world: World) -> None:
     manifest = world.manifest("ü +\n😀.json", "b.json")
     manifest = replace(manifest, files=(*manifest.files, file_of("orders/c.json", version=None)))
-    write_manifest(world.s3, "control", manifest)
-    assert read_manifest(world.s3, "control", queued_row(manifest), ("input",)) == manifest
+    row = write_manifest(world.s3, "control", manifest)
+    assert read_manifest(world.s3, "control", row, ("input",)) == manifest
 
 
 @pytest.mark.parametrize("change", [b" ", b"}"])
 def test_a_changed_document_is_refused(world: World, change: bytes) -> None:
     # Given a QUEUED manifest with a changed document, even one with equal content
     manifest = world.manifest("a.json", "b.json")
-    world.ledger.manifests.enqueue(manifest)
+    world.enqueued(manifest)
     body = encode_body(manifest) + change
     world.raw_s3.put_object(Bucket="control", Key=manifest_key(manifest.id), Body=body)
     # When it is read, then it is rejected, and the message states what to do

@@ -9,7 +9,7 @@ import pytest
 
 from lake.errors import InvalidInputError, LeaseLostError, TerminalError
 from lake.ledger import CommitReference, ManifestRow, Published, State
-from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
+from lake.ledger.manifest_row import MAX_EARLIER_OWNERS, queued_row
 from lake.ledger.transitions import successor_row
 from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
@@ -65,7 +65,7 @@ def force(world: World, row: ManifestRow) -> bool:
 
 
 def supersede(world: World, row: ManifestRow) -> bool:
-    successors = [replace(world.manifest(f"{name}.json"), id=name) for name in SUCCESSORS]
+    successors = [queued_row(replace(world.manifest(f"{name}.json"), id=name)) for name in SUCCESSORS]
     if not world.ledger.manifests.supersede(row, successors, "because", world.now):
         return False
     for successor in successors:
@@ -224,10 +224,10 @@ def test_a_refused_release_reports_whether_the_attempt_was_abandoned(
 
 
 def test_a_manifest_that_others_have_superseded_is_not_superseded_by_these(world: World) -> None:
-    row, others = world.queued("a.json"), [world.manifest("a.json")]
-    assert world.ledger.manifests.supersede(row, others, "others", world.now)
+    row, other = world.queued("a.json"), world.manifest("a.json")
+    world.superseded(row, other)
     assert not supersede(world, row)
-    assert world.row(row.id).superseded_by == (others[0].id,)
+    assert world.row(row.id).superseded_by == (other.id,)
 
 
 def test_an_abandoned_row_has_the_time_of_its_fence(world: World) -> None:
@@ -284,8 +284,8 @@ def test_a_row_without_an_attribute_that_is_always_written_is_refused(world: Wor
 
 def test_a_successor_never_replaces_a_manifest_that_is_there(world: World) -> None:
     source, there = world.queued("a.json"), world.manifest("b.json")
-    assert world.ledger.manifests.supersede(world.queued("b.json"), [there], "merge", world.now)
-    assert not world.ledger.manifests.supersede(source, [there], "merge", world.now)
+    world.superseded(world.queued("b.json"), there)
+    assert not world.ledger.manifests.supersede(source, [queued_row(there)], "merge", world.now)
     assert world.row(source.id) == source
 
 
@@ -293,7 +293,7 @@ def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
     abandoned, alive = world.manifest("a.json"), world.manifest("b.json")
     manifests = world.ledger.manifests
     manifests.abandon(abandoned.id, world.now)
-    assert manifests.enqueue(abandoned) == State.ABANDONED
-    assert manifests.enqueue(alive) == State.QUEUED
+    assert manifests.enqueue(queued_row(abandoned)) == State.ABANDONED
+    assert manifests.enqueue(queued_row(alive)) == State.QUEUED
     assert manifests.abandon(alive.id, world.now).state == State.QUEUED
     assert manifests.abandon(abandoned.id, world.now).state == State.ABANDONED

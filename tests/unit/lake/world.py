@@ -28,15 +28,13 @@ from lake.commit import (
     ALGORITHM,
     WHOLE_OBJECT,
     CommitDocument,
-    GenerationResult,
     PendingObject,
-    ResultObject,
     SourceCount,
     checksum_of,
     put_bound_document,
+    write_result,
 )
-from lake.documents import encode, encode_document
-from lake.layout import commit_key, result_key
+from lake.layout import commit_key
 from lake.ledger import ArrivalRow, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
@@ -96,8 +94,7 @@ class World:
 
     def enqueued(self, manifest: Manifest) -> ManifestRow:
         """The given manifest, QUEUED with its document and row."""
-        write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
-        self.ledger.manifests.enqueue(manifest)
+        self.ledger.manifests.enqueue(write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest))
         return self.row(manifest.id)
 
     def arrived(self, manifest: Manifest) -> ManifestRow:
@@ -109,9 +106,8 @@ class World:
 
     def superseded(self, row: ManifestRow, *successors: Manifest, reason: str = "because") -> None:
         """Supersede a manifest by these, and write their documents."""
-        for manifest in successors:
-            write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
-        assert self.ledger.manifests.supersede(row, successors, reason, self.now)
+        rows = [write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest) for manifest in successors]
+        assert self.ledger.manifests.supersede(row, rows, reason, self.now)
 
     def claimed(self, row: ManifestRow, owner: str = "jr_1") -> ManifestRow:
         claim = self.ledger.manifests.claim(row, owner, self.now, LEASE)
@@ -282,7 +278,7 @@ def row_in_state(world: World, state: str) -> ManifestRow:
         return world.row("part")
     row = world.queued("a.json", "b.json")
     if state == "SUPERSEDED":
-        manifests.supersede(row, [world.manifest("a.json", "b.json")], "because", world.now)
+        world.superseded(row, world.manifest("a.json", "b.json"))
     if state in ("RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"):
         claim = world.claimed(row)
         if state == "EXPIRED":
@@ -309,13 +305,12 @@ def put_result(
     world: World,
     row: ManifestRow | Manifest,
     sources: Iterable[SourceCount],
-    files: Iterable[ResultObject] = (),
-    quarantine: Iterable[ResultObject] = (),
+    objects: Iterable[PendingObject] = (),
+    quarantine: Iterable[PendingObject] = (),
     generation: int = 1,
 ) -> None:
     """The result document of a published generation; only its lists, its generation and its time matter."""
-    lists = (tuple(sources), tuple(files), tuple(quarantine))
-    at = world.now.isoformat()
-    result = GenerationResult(row.id, generation, 1, "jr_1", row.partition, at, at, 0, 0, 0, 0, 0, 0, 0, *lists)
-    key = result_key(row.id, generation)
-    world.raw_s3.put_object(Bucket="control", Key=key, Body=encode_document(encode(result)))
+    lists = (tuple(objects), tuple(quarantine), tuple(sources), ())
+    document = CommitDocument(row.id, generation, 1, row.partition, "jr_1", world.now.isoformat(), *lists, 0)
+    etags = {(item.bucket, item.key): "e" for item in (*document.objects, *document.quarantine)}
+    write_result(world.raw_s3, "control", document, etags, world.now)

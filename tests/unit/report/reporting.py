@@ -56,6 +56,7 @@ def cost_row(name: str = "jr_1", lane: Lane = Lane.BATCH, minute: int = 0, **cha
     start = MORNING + timedelta(minutes=minute)
     facts: dict[str, Any] = {
         "id": name,
+        "run": None,
         "lane": lane,
         "engine": "glue-flex" if lane is Lane.BATCH else "glue",
         "started_at": iso_utc(start),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import DatasetMeasurement, Ledger, ManifestRow, State
+from lake.ledger import DatasetMeasurement, Ledger, ManifestRow, SpeedSample, State
 from lake.ledger.costs import MIN_SAMPLE_BYTES
 from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import read_manifest
@@ -81,7 +81,7 @@ def act(deployment: Deployment, action: str, shards: Mapping[str, Sequence[str]]
 def measure_speed(deployment: Deployment, bytes_per_second: float) -> None:
     """The smallest conversion that counts as a sample of the dataset's speed: bytes that a core converts per second."""
     milliseconds = int(MIN_SAMPLE_BYTES * 1000 / bytes_per_second)
-    measurement = DatasetMeasurement(MIN_SAMPLE_BYTES, output_bytes=1, task_milliseconds=milliseconds)
+    measurement = DatasetMeasurement(1, SpeedSample(MIN_SAMPLE_BYTES, milliseconds))
     deployment.ledger.datasets.add_measurement(PARTITION.dataset, measurement)
 
 

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from lake.ledger import CommitReference, DatasetMeasurement
+from lake.ledger import CommitReference, DatasetMeasurement, SpeedSample
 from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND
 from router import divide
@@ -46,7 +46,7 @@ def test_a_plan_knows_which_bytes_are_compressed(deployment: Deployment) -> None
     # Given a small file of each kind, 100 bytes, and a dataset with measured plain files
     for name in ("a.json", "b.json.gz"):
         collected(deployment, name)
-    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(10**9, 10**8, 20_000))
+    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(10**8, SpeedSample(10**9, 20_000)))
     # When they are divided and planned
     answer = plan_overnight(deployment)
     # Then

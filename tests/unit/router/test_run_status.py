@@ -14,7 +14,7 @@ from lake.engines.description import Bill
 from lake.engines.emr_serverless import run_id
 from lake.errors import InvalidDocumentError
 from lake.layout import denial_key
-from lake.ledger import DatasetMeasurement, State
+from lake.ledger import DatasetMeasurement, SpeedSample, State
 from lake.manifest import Partition
 from lake.manifest_documents import format_blocked_run, read_denied, write_denied
 from lake.time import iso_utc
@@ -156,7 +156,7 @@ def test_a_run_continues_on_a_dearer_engine_if_necessary(
 def test_what_is_a_lack_of_capacity(
     engine: Engine, refusal: str, seconds: int | None, failed: bool, found: bool
 ) -> None:
-    known = None if seconds is None else Bill("jr_1", None, FLEX, MORNING, MORNING, seconds)
+    known = None if seconds is None else Bill("jr_1", None, FLEX, "", "", seconds)
     assert found_no_capacity(engine, refusal, known, failed=failed) == found
     # A person may stop a waiting run.
     stopped = None if known is None else replace(known, state="STOPPED")
@@ -170,7 +170,9 @@ def planned_runs(deployment: Deployment, *engines: str) -> list[dict[str, Any]]:
         quota={"dpus": 410},
         price={"dpu_hour": 0.44, "dpu_hour_flex": 0.29},
     )
-    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100_000_000, 1, 396 * 3600 * 10**9))
+    deployment.ledger.datasets.add_measurement(
+        "orders", DatasetMeasurement(1, SpeedSample(100_000_000, 396 * 3600 * 10**9))
+    )
     for hour in range(RUNS):
         deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", hour))
     answer = plan_overnight(deployment)

@@ -31,7 +31,7 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     first, second = planned(deployment, "a.json", "b.json")
     done(deployment, first, 20, 1)
     halves = [deployment.manifest("b1.json"), deployment.manifest("b2.json")]
-    deployment.ledger.manifests.supersede(second, halves, "poison", deployment.now)
+    deployment.superseded(second, *halves)
     done(deployment, deployment.row(halves[0].id), 5)
     # When: the other one is still in progress
     deployment.claimed(deployment.row(halves[1].id))
@@ -94,7 +94,7 @@ def test_an_execution_without_remaining_manifests_gives_the_reason(deployment: D
     # When: a person promotes and reprocesses all of its manifests
     deployment.wait(timedelta(minutes=1))
     urgent = deployment.manifest("a.json", lane=Lane.STREAM)
-    deployment.ledger.manifests.supersede(promoted, [urgent], "promoted", deployment.now)
+    deployment.superseded(promoted, urgent)
     deployment.ledger.manifests.force(deployment.row(reprocessed.id), deployment.now, "request")
     # Then
     message = "its 2 manifests were promoted or queued again meanwhile"
@@ -123,7 +123,7 @@ def test_what_was_queued_again_since_the_plan_is_for_the_next_one(deployment: De
     if is_running:
         deployment.claimed(deployment.row(first.id))
         halves = [deployment.manifest(name) for name in ("d1.json", "d2.json")]
-        assert deployment.ledger.manifests.supersede(deployment.row(third.id), halves, "poison", deployment.now)
+        deployment.superseded(deployment.row(third.id), *halves)
     done(deployment, second, 3)
     # Then: the verdict is about the others
     assert (settled(deployment)["verdict"], settled(deployment)["open"]) == ("FAILED", 1)

@@ -12,7 +12,7 @@ from typer import BadParameter
 
 from cli.cost.sizing import simulate_command
 from lake.errors import InvalidInputError
-from lake.ledger import DatasetMeasurement
+from lake.ledger import DatasetMeasurement, SpeedSample
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, has_compressed_name, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
@@ -199,7 +199,7 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World) -> No
     for slow in (False, True):
         if slow:
             world.ledger.datasets.admit({"orders": ""}, 0)
-            world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
+            world.ledger.datasets.add_measurement("orders", DatasetMeasurement(1, SpeedSample(40_000_000, 100_000)))
         # When
         found: Any = simulate_command(ledger=True, day="2026-11-18").document
         nights.append(next(item for item in found["options"] if item["routing"] == "all-batch")["dollars"]["night"])

@@ -17,7 +17,6 @@ from lake.errors import TransientError
 from lake.layout import INBOX, URGENT, pointer_key
 from lake.ledger import CostShare, State
 from lake.manifest import Lane, ObjectVersion
-from lake.manifest_documents import write_manifest
 from streaming_job import inbox, micro_batch
 from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import PORTIONS, convert_portion
@@ -82,8 +81,7 @@ class Stream:
         name = f"20261120T{self.numbers:06d}{'0' * 20}"
         files = tuple(replace(file, size=1 << 30) for file in manifest.files)
         manifest = type(manifest)(name, Lane.STREAM, manifest.partition, f"{self.numbers:06d}", files, urgent)
-        write_manifest(self.world.raw_s3, "control", manifest)
-        self.world.ledger.manifests.enqueue(manifest)
+        self.world.enqueued(manifest)
         key = pointer_key(name, f"{self.numbers:04d}", urgent=urgent)
         self.world.raw_s3.put_object(Bucket="control", Key=key, Body=json.dumps({"manifest": name}).encode())
         return name

@@ -78,7 +78,7 @@ def test_a_run_of_the_batch_lane_continues_with_the_successors(
 ) -> None:
     row = world.queued("a.json", "b.json", lane=lane)
     manifests = [world.manifest(f"{number}.json", lane=each) for number, each in enumerate(successors)]
-    assert world.ledger.manifests.supersede(row, manifests, "because", world.now)
+    world.superseded(row, *manifests)
     ids = tuple(manifest.id for manifest in manifests) if followed else ()
     assert given(world, row.id) == ConversionOutcome(row.id, State.SUPERSEDED, reason="because", successors=ids)
 

@@ -64,7 +64,7 @@ def test_a_manifest_whose_input_is_gone_and_that_published_nothing_is_not_proven
 def test_a_manifest_that_superseded_a_listed_one_is_checked(deployment: Deployment) -> None:
     # Given a manifest that the ledger itself does not list
     source, target = listed(deployment, "a.json"), deployment.manifest("a.json")
-    assert deployment.ledger.manifests.supersede(source, [target], "because", deployment.now)
+    deployment.superseded(source, target)
     # When
     report = verified(deployment)
     # Then

@@ -29,7 +29,7 @@ def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Depl
     # And of a superseded manifest, of an earlier generation, and of a preflight
     superseded = deployment.queued("d", "e")
     useless += uploaded(deployment, superseded)
-    deployment.ledger.manifests.supersede(superseded, [deployment.manifest("d", "e")], "test", deployment.now)
+    deployment.superseded(superseded, deployment.manifest("d", "e"))
     forced = published(deployment, deployment.queued("f"))
     useless += [upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))]
     assert deployment.ledger.manifests.force(forced, deployment.now, "request")

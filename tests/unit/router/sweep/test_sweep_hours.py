@@ -131,7 +131,7 @@ def test_an_hour_is_not_complete_while_it_shows_what_a_publish_left_whose_manife
     # When a person has the manifest converted again, and its file promoted
     assert reprocess({"manifests": [row.id], "request": "again"}, deployment.services)["queued"] == 1
     urgent = deployment.manifest("a.json", lane=Lane.STREAM)
-    assert deployment.ledger.manifests.supersede(deployment.row(row.id), [urgent], "promoted", deployment.now)
+    deployment.superseded(deployment.row(row.id), urgent)
     done(deployment, deployment.row(urgent.id), 10)
     deployment.wait(GRACE)
     announce_hours(repair(deployment))
