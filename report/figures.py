@@ -275,26 +275,20 @@ BY_ENGINES = "billed time of the engines, at price.* of the settings"
 """Source of the costs on AWS."""
 
 
+FAILED, OPEN, NOT_SETTLED = "FAILED", "OPEN", "not settled"
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionFacts:
     name: str
-    plan: Mapping[str, Any] | None
-    """The part ``plan`` of its row; None if it was not planned."""
-    forecast: Mapping[str, Any] | None
-    """The forecast in the plan's summary; None if the summary is gone."""
-    verdict: Mapping[str, Any] | None
-    """The part ``verdict`` of its row; None if it has none yet."""
+    recorded: Mapping[str, Any]
+    """The facts of its plan and of its verdict, as the ledger has them; those of a missing part are missing."""
     job_runs: tuple[CostRow, ...] = ()
     """All of its job runs, including runs that ended on other days."""
 
     @property
-    def title(self) -> str:
-        planned_at = (self.plan or {}).get("planned_at")
-        return f"Execution of {format_instant(planned_at)[:16]}" if planned_at else f"Execution {self.name}"
-
-    @property
-    def period(self) -> str:
-        return f"Execution {self.name}: files of its plan, by their current state."
+    def outcome(self) -> str:
+        return str(self.recorded.get("outcome", NOT_SETTLED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,3 +318,23 @@ class Report:
     """Source of the costs."""
     options: str = ""
     """The options with which a command finds the stack, after a space."""
+
+
+def execution_report(
+    name: str,
+    recorded: Mapping[str, Any],
+    figures: ManifestFigures,
+    rows: Iterable[CostRow],
+    **others: Any,  # noqa: ANN401
+) -> Report:
+    """The report of a planned execution, by its facts in the ledger and its cost rows; ``others``: further members."""
+    costs = cost_figures(rows)
+    return Report(
+        title=f"Execution of {format_instant(recorded['planned_at'])[:16]}",
+        period=f"Execution {name}: files of its plan, by their current state.",
+        figures=figures,
+        costs=costs,
+        executions=(ExecutionFacts(name, recorded, costs.job_runs),),
+        message=recorded.get("message", ""),
+        **others,
+    )

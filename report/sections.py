@@ -7,7 +7,7 @@ from typing import Any
 from lake.engines.description import MICRO, SUCCEEDED
 from lake.ledger import State
 from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
-from report.executions import SCROLLED_FROM, badge, execution_list, outcome_badges, outcome_of
+from report.executions import SCROLLED_FROM, badge, execution_list, outcome_badges
 from report.figures import MAX_NAMED_MANIFESTS, NO_DATASET, CostPart, Report
 from report.html import (
     Cell,
@@ -306,7 +306,7 @@ SECTIONS: dict[str, Callable[[Report], str]] = {
 def render_page(report: Report) -> str:
     message = f"<p>{safe(report.message)}</p>" if report.message else ""
     made = f"Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC."
-    header = f"""<p class="outcomes">{outcome_badges(Counter(map(outcome_of, report.executions)))}</p>
+    header = f"""<p class="outcomes">{outcome_badges(Counter(item.outcome for item in report.executions))}</p>
 {message}
 <p class="faint">{safe(report.period)} {made}</p>"""
     parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())
