@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cli.deployed_stack import DeployedStack
-from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight, RunProgress
+from cli.documents import NextNight, NightForecast, NightLine, NightProgress, NightRun, RunProgress
 from lake.documents import decode_found, find_document
 from lake.engines import engine_of_run
 from lake.engines.description import MICRO
@@ -179,8 +179,8 @@ def _schedule(stack: DeployedStack) -> Mapping[str, Any]:
     return found
 
 
-def planned_night(summary: dict[str, Any] | None, uri: str) -> PlannedNight | None:
+def planned_night(summary: dict[str, Any] | None, uri: str) -> NightForecast | None:
     """``uri``: the summary's place. Raises ``InvalidDocumentError`` if it is damaged."""
     if summary is None:
         return None
-    return decode_found(PlannedNight, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]}, uri)
+    return decode_found(NightForecast, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]}, uri)
