@@ -40,17 +40,16 @@ def chart_data(report: Report) -> dict[str, Any]:
         "latency": {
             lane: {
                 "time": [start for start, _ in found],
-                "files": [percentiles.files for _, percentiles in found],
                 "p50": [percentiles.p50 for _, percentiles in found],
                 "p99": [percentiles.p99 for _, percentiles in found],
             }
             for lane, figures in lanes
-            if (found := figures.latency.points())
+            if (found := figures.latencies())
         },
         "backlog": {
             lane: {"time": [point.instant for point in points], "bytes": [point.bytes for point in points]}
             for lane, figures in lanes
-            if (points := figures.backlog.points())
+            if (points := figures.backlogs())
         },
         "runs": [
             {
@@ -100,7 +99,7 @@ def tiles(report: Report) -> str:
         ("cost", format_dollars(report.costs.total.dollars), ""),
     ]
     for lane, figures in report.figures.lanes.items():
-        if (latency := figures.latency.total()) is not None:
+        if (latency := figures.total_latency()) is not None:
             found.append((f"{lane} lane, median latency", format_duration(latency.p50), ""))
     return number_tiles(found)
 
@@ -130,7 +129,7 @@ def latency(report: Report) -> str:
             "manifests converted again": number(figures.again),
         }
         for lane, figures in report.figures.lanes.items()
-        if (found := figures.latency.total()) is not None
+        if (found := figures.total_latency()) is not None
     ]
     caption = "<p>A dot or line: half of the files took no longer. The bar or band above it reaches to 99 %.</p>"
     return _shown("latency", rows, "No file was published.", caption)
@@ -139,7 +138,7 @@ def latency(report: Report) -> str:
 def backlog(report: Report) -> str:
     rows = []
     for lane, figures in report.figures.lanes.items():
-        if points := figures.backlog.points():
+        if points := figures.backlogs():
             top, last = max(points, key=lambda point: point.bytes), points[-1]
             most = {"most files": number(top.files), "most bytes": size(top.bytes), "at": instant(top.instant)}
             end = {"files at the end": number(last.files), "bytes at the end": size(last.bytes)}

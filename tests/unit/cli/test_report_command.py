@@ -76,7 +76,7 @@ def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stac
         done(deployment, deployment.row(part.id), 1)
     # When, Then
     report = day_report(stack, MORNING.date(), deployment.now)
-    latency = report.figures.lanes[Lane.BATCH].latency.total()
+    latency = report.figures.lanes[Lane.BATCH].total_latency()
     assert latency is not None
     assert (latency.files, report.figures.total.files) == (3, 3)
     assert latency.p50 >= 20 * 60
