@@ -183,10 +183,10 @@ def known_dataset(stack: DeployedStack, dataset: str) -> DatasetRow:
 def connect_to_stage(place: Place) -> DeployedStack:
     if place.local:
         cloud = read_local_state(place.stage)
-        session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
-        endpoint, config = cloud["endpoint"], isolation.client_config()
+        session = isolation.session(isolation.AccessKey(cloud["aws_access_key_id"], cloud["aws_secret_access_key"]))
+        endpoint, config = cloud["endpoint_url"], isolation.client_config()
         outputs = _read_outputs(session, place.stage, endpoint, config)
-        return DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
+        return DeployedStack.connect(outputs, session, endpoint, config, cloud["hybrid_router_logs"])
     try:
         session = boto3.Session(profile_name=place.profile, region_name=place.region)
         outputs = _read_outputs(session, place.stage, config=AWS_CONFIG)

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from lake.commit import SourceCount
+from router.plan.night import Forecast
 from router.settle.published import DamagedObject, UnreadableFile
 
 Instant = Annotated[str, "ISO 8601, UTC"]
@@ -16,7 +17,9 @@ HourStateName = Literal["open", "complete", "reopened"]
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedNight:
+class NightForecast(Forecast):
+    """What a plan expects, and its work."""
+
     planned_at: Instant
     engine: str
     workers: int
@@ -24,17 +27,6 @@ class PlannedNight:
     manifests: int
     files: int
     bytes: int
-    start: Instant
-    end: Instant
-    deadline: Instant
-    fits: bool
-    minutes: float
-    minutes_low: Annotated[float, "if S3 is read faster than assumed"]
-    minutes_high: Annotated[float, "if it is read slower"]
-    dollars: float
-    dollars_low: float
-    dollars_high: float
-    late_minutes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +35,7 @@ class NextNight:
     schedule: str
     enabled: bool
     start: Annotated[Instant | None, "null: the schedule is disabled, or gives no next start"]
-    forecast: PlannedNight | None
+    forecast: NightForecast | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +134,7 @@ class NightVerdict:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightDocument(NightLine):
     message: Annotated[str | None, "of the verdict; without one the error that ended it"]
-    plan: PlannedNight | None
+    plan: NightForecast | None
     progress: Annotated[NightProgress | None, "null: it has a verdict, or no plan yet"]
     dollars: Annotated[float | None, "of the job runs"]
     work_minutes: Annotated[float | None, "from the start of the first job run to the end of the last one"]

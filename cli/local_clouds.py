@@ -1,12 +1,11 @@
 """Local clouds: runs one, and lists the running clouds of this machine and what killed ones left.
 
-Each has a lock, a state file and a folder. The process of ``local up`` holds the lock of its stage as long as it lives,
-so the lock cannot be stale; its file stays. The state file says how commands reach the cloud; the folder has its
-buckets, ledger and logs.
+Each has a lock, a file and a folder. The process of ``local up`` holds the lock of its stage as long as it lives, so
+the lock cannot be stale; its file stays. The file, a configuration of the AWS command line, says how programs reach the
+cloud; the folder has its buckets, ledger and logs.
 """
 
 import fcntl
-import json
 import os
 import re
 import shlex
@@ -15,8 +14,9 @@ import signal
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -31,6 +31,7 @@ from lake.settings import Settings, load_settings
 from lake.settings.model import STAGE_NAME
 from local.isolation import REGION, AccessKey
 
+LOCAL_PROFILE = "hybrid-router-local"
 KEPT = "-kept"
 """Suffix of a folder that ``local up --keep`` has left."""
 
@@ -54,10 +55,6 @@ class LocalStage:
     def lock_file(self) -> Path:
         """Held while a cloud of the stage runs; it contains the id of the process."""
         return self.folder / f"{self.stage}.lock"
-
-    @property
-    def state_file(self) -> Path:
-        return self.folder / f"{self.stage}.json"
 
     def cloud_folder(self, pid: int) -> Path:
         return self.folder / f"{self.stage}-{pid}"
@@ -93,7 +90,7 @@ class LocalStage:
             # One write of fixed length, which a reader sees as a whole.
             lock.write(f"{os.getpid():<20}")
             lock.flush()
-            self.forget()
+            self.aws_config.unlink(missing_ok=True)
             for folder in self.folders():
                 shutil.rmtree(folder, ignore_errors=True)
             try:
@@ -102,9 +99,11 @@ class LocalStage:
                 # Otherwise the next owner would be mistaken for this process until it has written its own id.
                 lock.truncate(0)
 
-    def forget(self) -> None:
-        self.state_file.unlink(missing_ok=True)
-        self.aws_config.unlink(missing_ok=True)
+    def profile(self) -> Mapping[str, str]:
+        """Return the profile of ``local_config``. Raises ``FileNotFoundError``."""
+        parser = ConfigParser(interpolation=None)
+        parser.read_string(self.aws_config.read_text(encoding="utf-8"))
+        return parser[f"profile {LOCAL_PROFILE}"]
 
     def folders(self) -> list[Path]:
         """Return the folders of the stage's clouds, without kept folders."""
@@ -116,10 +115,7 @@ def stages(folder: Path) -> list[LocalStage]:
     """Return the stages that run, or of which a killed process has left something."""
     names = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*") if not path.name.endswith(KEPT)}
     found = [LocalStage(folder, name) for name in sorted(names)]
-    return [item for item in found if item.owner() is not None or item.state_file.exists() or item.folders()]
-
-
-LOCAL_PROFILE = "hybrid-router-local"
+    return [item for item in found if item.owner() is not None or item.aws_config.exists() or item.folders()]
 
 
 def aws_on_local_cloud(config: Path) -> str:
@@ -127,15 +123,16 @@ def aws_on_local_cloud(config: Path) -> str:
     return f"AWS_CONFIG_FILE={shlex.quote(str(config.absolute()))} aws --profile {LOCAL_PROFILE}"
 
 
-def local_config(endpoint: str, key: AccessKey) -> str:
+def local_config(endpoint: str, key: AccessKey, logs: Path) -> str:
     """Return a configuration file with one profile (AWS CLI User Guide, "Configuration and credential file settings"):
-    endpoint, region and key of a local cloud.
+    endpoint, region and key of a local cloud, and for our commands the folder of its logs.
     """
     lines = {
         "region": REGION,
         "endpoint_url": endpoint,
         "aws_access_key_id": key.id,
         "aws_secret_access_key": key.secret,
+        "hybrid_router_logs": str(logs),
         "s3": "\n  addressing_style = path",
     }
     return f"[profile {LOCAL_PROFILE}]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
@@ -145,12 +142,11 @@ CONNECT_SECONDS = 1
 """Timeout of a connection to a server on this machine."""
 
 
-def read_local_state(stage: str) -> Mapping[str, Any]:
-    """Return what ``local up`` has written about the running cloud of this stage."""
-    state = LocalStage(local_state(), stage).state_file
+def read_local_state(stage: str) -> Mapping[str, str]:
+    """Return the profile that ``local up`` has written for the running cloud of this stage."""
     try:
-        cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8"))
-        place = urlsplit(cloud["endpoint"])
+        cloud = LocalStage(local_state(), stage).profile()
+        place = urlsplit(cloud["endpoint_url"])
         # A killed cloud has left its file, but no server listens.
         with socket.create_connection((str(place.hostname), place.port or 80), CONNECT_SECONDS):
             return cloud
@@ -177,7 +173,7 @@ def local_up_command(
         try:
             _run(settings, stage, folder, keep=keep)
         finally:
-            stage.forget()
+            stage.aws_config.unlink(missing_ok=True)
             if keep and folder.exists():
                 kept = folder.rename(f"{folder}{KEPT}")
                 typer.echo(f"buckets and logs are kept in {kept}: delete it when you do not need it")
@@ -192,15 +188,9 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
     with LocalCloud.start(folder, log=typer.echo) as cloud:
         typer.echo("running cdk synth and deploying its template unchanged")
         outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
-        key = asdict(cloud.access_key)
-        state = {"endpoint": cloud.endpoint, "access_key": key, "pid": os.getpid(), "logs": str(cloud.logs_dir)}
-        for file, text in (
-            (stage.aws_config, local_config(cloud.endpoint, cloud.access_key)),
-            (stage.state_file, json.dumps(state)),
-        ):
-            file.touch(mode=0o600)
-            file.write_text(text, encoding="utf-8")
-        typer.echo(f"\nendpoint  {cloud.endpoint}   (its access key is in {stage.state_file})")
+        stage.aws_config.touch(mode=0o600)
+        stage.aws_config.write_text(local_config(cloud.endpoint, cloud.access_key, cloud.logs_dir), encoding="utf-8")
+        typer.echo(f"\nendpoint  {cloud.endpoint}   (its access key is in {stage.aws_config})")
         for name, value in sorted(outputs.items()):
             typer.echo(f"{name:<22} {value}")
         typer.echo(f"logs      {cloud.logs_dir}")
@@ -233,8 +223,8 @@ def local_ls_command() -> Answer:
     clouds = []
     for stage in stages(local_state()):
         pid = stage.owner()
-        has_state = pid is not None and stage.state_file.is_file()
-        endpoint = json.loads(stage.state_file.read_text(encoding="utf-8"))["endpoint"] if has_state else None
+        has_file = pid is not None and stage.aws_config.is_file()
+        endpoint = stage.profile()["endpoint_url"] if has_file else None
         clouds.append({"stage": stage.stage, "running": pid is not None, "pid": pid, "endpoint": endpoint})
     return Answer({"clouds": clouds}, lambda: _print(clouds))
 

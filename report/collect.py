@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from lake.aws_types import S3Client
-from lake.documents import find_document
-from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
+from lake.layout import list_objects, manifest_day_prefix, manifest_of_key
 from lake.ledger import CostRow, Ledger, ManifestRow
 from lake.manifest import Lane
 from lake.successors import follow
@@ -20,18 +19,9 @@ MAX_DAYS = 15
 """An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""
 
 
-def read_execution(
-    s3: S3Client, ledger: Ledger, control_bucket: str, name: str, costs: Iterable[CostRow]
-) -> tuple[ExecutionFacts, list[str]]:
-    """Plan and verdict of an execution, and the ids of its planned manifests; a missing part is None.
-
-    ``costs`` are cost rows that include all rows of the execution.
-    """
-    row = ledger.executions.get(name) or {}
-    summary: dict[str, Any] = find_document(s3, control_bucket, plan_summary_key(name)) or {}
-    runs = cost_figures(cost for cost in costs if cost.execution == name).job_runs
-    facts = ExecutionFacts(name, row.get("plan"), summary.get("forecast"), row.get("verdict"), runs)
-    return facts, summary.get("manifestIds", [])
+def read_execution(ledger: Ledger, name: str) -> ExecutionFacts:
+    recorded = ledger.executions.facts(name)
+    return ExecutionFacts(name, recorded, cost_figures(execution_costs(ledger, name, recorded)).job_runs)
 
 
 def read_days(ledger: Ledger, now: datetime) -> list[Day]:
@@ -39,10 +29,18 @@ def read_days(ledger: Ledger, now: datetime) -> list[Day]:
     return last_days(ledger.executions.settled(first, last), ledger.costs.day_sums(first, last), now)
 
 
-def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: datetime) -> list[CostRow]:
-    """The cost rows of an execution; ``planned_at`` and ``now`` are aware."""
-    first, last = planned_at.astimezone(UTC).date(), now.astimezone(UTC).date()
-    return [row for row in ledger.costs.of_days(first, last, [Lane.BATCH]) if row.execution == execution]
+def execution_costs(ledger: Ledger, name: str, recorded: Mapping[str, Any]) -> list[CostRow]:
+    """The cost rows of an execution, on all days on which it can have had job runs; none if it was not planned.
+
+    ``recorded`` has the facts of its plan and its verdict.
+    """
+    if "planned_at" not in recorded:
+        return []
+    first = datetime.fromisoformat(recorded["planned_at"]).date()
+    last = first + timedelta(days=MAX_DAYS)
+    if "settled_at" in recorded:
+        last = min(last, datetime.fromisoformat(recorded["settled_at"]).date() + ONE_DAY)
+    return [row for row in ledger.costs.of_days(first, last, [Lane.BATCH]) if row.execution == name]
 
 
 def metered(ledger: Ledger, first: date, last: date, source: str = BY_ENGINES) -> str:
@@ -52,22 +50,6 @@ def metered(ledger: Ledger, first: date, last: date, source: str = BY_ENGINES) -
     days = str(first), str(last + ONE_DAY)
     awaited = sum(days[0] <= due.since[:10] <= days[1] for due in ledger.costs.due_bills())
     return f"{source}; without {format_count(awaited, 'job run')} whose bill is not final yet" if awaited else source
-
-
-def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first: date, last: date) -> list[CostRow]:
-    """Cost rows of executions on earlier and later days than ``first`` to ``last`` on which they can have had job runs.
-
-    ``executions`` are their rows; each has a job run that ended on one of these days.
-    """
-    begin, end = first - ONE_DAY, last + ONE_DAY
-    for row in executions:
-        if planned_at := row.get("plan", {}).get("planned_at"):
-            planned = datetime.fromisoformat(planned_at).date()
-            settled_at = row.get("verdict", {}).get("settled_at")
-            settled = datetime.fromisoformat(settled_at).date() + ONE_DAY if settled_at else date.max
-            begin, end = min(begin, planned), max(end, min(settled, planned + timedelta(days=MAX_DAYS)))
-    days = ((begin, first - ONE_DAY), (last + ONE_DAY, end))
-    return [row for between in days for row in ledger.costs.of_days(*between, [Lane.BATCH])]
 
 
 def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:

@@ -11,6 +11,7 @@ from lake.engines.description import MICRO
 from lake.layout import REPORT_PAGE
 from lake.texts import format_count, format_dollars, format_instant, format_size
 from report.executions import badge, outcome_badges
+from report.figures import FAILED, ExecutionFacts
 from report.html import large, reason_line, render_document, safe
 from report.sections import number_tiles
 
@@ -21,35 +22,10 @@ MAX_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class SettledExecution:
-    """What the page shows of one execution; ``settle`` stores it in the ledger."""
-
-    name: str
-    planned_at: str
-    settled_at: str
-    outcome: str
-    message: str
-    bytes: int
-    rows: int
-    rejects: int
-    failed_files: int
-    not_done: int
-    """Number of manifests that are FAILED or open."""
-    late_minutes: int
-    """Minutes by which it ended after its deadline."""
-    waits: Mapping[str, int] = field(default_factory=dict)
-    """By engine: the result of ``measured_waits``, which later plans expect as well."""
-
-    @property
-    def failed(self) -> bool:
-        return self.outcome == "FAILED"
-
-
-@dataclass(frozen=True, slots=True)
 class Day:
     day: date
     micro_dollars: int = 0
-    executions: list[SettledExecution] = field(default_factory=list)
+    executions: list[ExecutionFacts] = field(default_factory=list)
     """In the order of their plans."""
 
     @property
@@ -57,17 +33,17 @@ class Day:
         return Counter(item.outcome for item in self.executions)
 
     @property
-    def listed(self) -> list[SettledExecution]:
+    def listed(self) -> list[ExecutionFacts]:
         """The executions that the page names, in the order of their plans."""
-        rest = sorted(range(len(self.executions) - 1), key=lambda number: self.executions[number].failed)
+        rest = sorted(range(len(self.executions) - 1), key=lambda number: self.executions[number].outcome == FAILED)
         return [self.executions[number] for number in sorted(rest[1 - MAX_LISTED :])] + self.executions[-1:]
 
     @property
     def late_minutes(self) -> int:
-        return max((item.late_minutes for item in self.executions), default=0)
+        return max((item.recorded["late_minutes"] for item in self.executions), default=0)
 
-    def sum_of(self, count: str) -> int:
-        return sum(getattr(item, count) for item in self.executions)
+    def sum_of(self, *counts: str) -> int:
+        return sum(item.recorded.get(count, 0) for item in self.executions for count in counts)
 
 
 def first_day(now: datetime) -> date:
@@ -75,7 +51,7 @@ def first_day(now: datetime) -> date:
     return now.astimezone(UTC).date() - timedelta(days=DAYS - 1)
 
 
-def last_days(settled: Iterable[Mapping[str, object]], micro_dollars: Mapping[str, int], now: datetime) -> list[Day]:
+def last_days(settled: Iterable[Mapping[str, Any]], micro_dollars: Mapping[str, int], now: datetime) -> list[Day]:
     """The days, newest first, beginning with the first day that has data; later days without executions are included.
 
     ``settled`` is from ``Executions.settled``, oldest first; ``micro_dollars`` is from ``Costs.day_sums``; ``now`` is
@@ -85,10 +61,9 @@ def last_days(settled: Iterable[Mapping[str, object]], micro_dollars: Mapping[st
     for number in range(DAYS):
         day = first_day(now) + timedelta(days=number)
         days[str(day)] = Day(day, micro_dollars.get(str(day), 0))
-    for facts in settled:
-        item = SettledExecution(**facts)  # type: ignore[arg-type]
-        if item.planned_at[:10] in days:
-            days[item.planned_at[:10]].executions.append(item)
+    for recorded in settled:
+        if (planned := recorded["planned_at"][:10]) in days:
+            days[planned].executions.append(ExecutionFacts(recorded["name"], recorded))
     found = list(days.values())
     while len(found) > 1 and not found[0].executions and not found[0].micro_dollars:
         found.pop(0)
@@ -105,13 +80,15 @@ def render_index(stack: str, days: Sequence[Day], made_at: str, options: str = "
     Its links are relative: each leads to the report of an execution, in the folder of its name next to the page.
     """
     last = next((day.executions for day in days if day.executions), [])
-    newest = max(last, key=lambda item: item.planned_at, default=None)
+    newest = max(last, key=lambda item: str(item.recorded["planned_at"]), default=None)
     period = "Executions by the day on which they were planned; cost covers both lanes."
     latest = "<p>No execution has ended yet.</p>"
     if newest is not None:
-        ended = f"planned {format_instant(newest.planned_at)[:16]}, settled {format_instant(newest.settled_at)[:16]}"
-        late = f", {format_count(newest.late_minutes, 'minute')} after its deadline" if newest.late_minutes else ""
-        latest = f"<p>{badge(newest.outcome)} The latest execution: {ended}{late}. {safe(newest.message)}</p>"
+        planned_at, settled_at = (format_instant(newest.recorded[name])[:16] for name in ("planned_at", "settled_at"))
+        minutes, message = newest.recorded["late_minutes"], safe(newest.recorded["message"])
+        late = f", {format_count(minutes, 'minute')} after its deadline" if minutes else ""
+        ended = f"planned {planned_at}, settled {settled_at}{late}"
+        latest = f"<p>{badge(newest.outcome)} The latest execution: {ended}. {message}</p>"
     header = f'{latest}<p class="faint">{period} Stack {safe(stack)}; made at {format_instant(made_at)}; UTC.</p>'
     rows = "".join(_row(day, days[0]) for day in days)
     head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
@@ -154,7 +131,7 @@ def _row(day: Day, newest: Day) -> str:
         large(day.sum_of("rows")) if day.sum_of("rows") else "",
         _number(day.sum_of("rejects"), "waiting"),
         _number(day.sum_of("failed_files"), "bad"),
-        _number(day.sum_of("not_done"), "bad"),
+        _number(day.sum_of("failed", "open"), "bad"),
         format_dollars(day.micro_dollars / MICRO) if day.micro_dollars else "",
         " ".join(map(_link, day.listed)) + (f' <span class="faint">+{more:,}</span>' if more > 0 else ""),
     )
@@ -162,14 +139,14 @@ def _row(day: Day, newest: Day) -> str:
         f'<td data-label="{name}">{value}</td>' if value else "<td></td>"
         for name, value in zip(COLUMNS[1:], values, strict=True)
     )
-    reasons = "".join(reason_line(item.message) for item in day.listed if item.failed)
+    reasons = "".join(reason_line(item.recorded["message"]) for item in day.listed if item.outcome == FAILED)
     why = f'<tr class="why"><td colspan="{len(COLUMNS)}">{reasons}</td></tr>' if reasons else ""
     return f'<tr><th scope="row">{day.day:%a %Y-%m-%d}</th>{cells}</tr>{why}'
 
 
-def _link(item: SettledExecution) -> str:
-    kind = ' class="bad"' if item.failed else ""
-    return f'<a{kind} href="{quote(item.name, safe="")}/{REPORT_PAGE}">{format_instant(item.planned_at)[11:16]}</a>'
+def _link(item: ExecutionFacts) -> str:
+    kind, clock = ' class="bad"' if item.outcome == FAILED else "", format_instant(item.recorded["planned_at"])[11:16]
+    return f'<a{kind} href="{quote(item.name, safe="")}/{REPORT_PAGE}">{clock}</a>'
 
 
 def _number(value: int, kind: str) -> str:

@@ -7,18 +7,13 @@ from typing import Any
 
 from lake.engines.description import MICRO
 from lake.texts import format_count, format_dollars, format_duration, format_instant, format_known, format_size
-from report.figures import ExecutionFacts
+from report.figures import FAILED, NOT_SETTLED, OPEN, ExecutionFacts
 from report.html import reason_line, safe
 
-FAILED, OPEN, NOT_SETTLED = "FAILED", "OPEN", "not settled"
 QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
 """Outcomes after which nothing is left to do, and whose message only repeats the figures."""
 SCROLLED_FROM = 8
 """Number of executions from which the list scrolls in a box, so that it does not push away what follows."""
-
-
-def outcome_of(execution: ExecutionFacts) -> str:
-    return str((execution.verdict or {}).get("outcome", NOT_SETTLED))
 
 
 def badge(outcome: str, label: str = "") -> str:
@@ -35,8 +30,7 @@ def outcome_badges(counts: Counter[str]) -> str:
 
 def began(execution: ExecutionFacts) -> float:
     """When it was planned or its first job run began, in seconds since the epoch; 0 if neither is known."""
-    planned_at = (execution.plan or {}).get("planned_at")
-    if planned_at is not None:
+    if (planned_at := execution.recorded.get("planned_at")) is not None:
         return datetime.fromisoformat(planned_at).timestamp()
     return min((run.start for run in execution.job_runs), default=0.0)
 
@@ -54,15 +48,15 @@ def execution_list(executions: Sequence[ExecutionFacts], *, with_reasons: bool) 
 
 
 def _block(execution: ExecutionFacts, *, is_open: bool, with_reason: bool) -> str:
-    outcome, verdict, runs = outcome_of(execution), execution.verdict or {}, execution.job_runs
+    outcome, recorded, runs = execution.outcome, execution.recorded, execution.job_runs
     start = began(execution)
     facts = [
-        f"{verdict['rows']:,} rows" if "rows" in verdict else "",
+        f"{recorded['rows']:,} rows" if "rows" in recorded else "",
         format_size(sum(run.bytes for run in runs)) if runs else "",
         format_duration(max(run.end for run in runs) - start) if runs else "",
         format_dollars(sum(run.micro_dollars for run in runs) / MICRO),
     ]
-    message = str(verdict.get("message", "")) if with_reason and outcome not in QUIET_OUTCOMES else ""
+    message = str(recorded.get("message", "")) if with_reason and outcome not in QUIET_OUTCOMES else ""
     return (
         f'<details class="execution"{" open" if is_open else ""}><summary>'
         f"<b>{format_instant(start)[:16] if start else 'time unknown'}</b> {badge(outcome)} "
@@ -72,29 +66,28 @@ def _block(execution: ExecutionFacts, *, is_open: bool, with_reason: bool) -> st
 
 
 def plan_beside_outcome(execution: ExecutionFacts) -> str:
-    plan, forecast, verdict = execution.plan or {}, execution.forecast or {}, execution.verdict or {}
-    runs = execution.job_runs
-    manifests = sum(verdict[name] for name in ("done", "failed", "open")) if verdict else None
+    recorded, runs = execution.recorded, execution.job_runs
+    manifests = sum(recorded[name] for name in ("done", "failed", "open")) if "outcome" in recorded else None
     files, size = (sum(run.files for run in runs), sum(run.bytes for run in runs)) if runs else (None, None)
-    begin, end = plan.get("planned_at"), max((run.end for run in runs), default=None)
-    seconds = end - datetime.fromisoformat(begin).timestamp() if begin and end else None
-    planned_seconds = forecast["minutes"] * 60 if forecast else None
+    start, end = began(execution), max((run.end for run in runs), default=None)
+    planned_end = datetime.fromisoformat(recorded["ends_at"]).timestamp() if "ends_at" in recorded else None
+    planned_seconds, seconds = (at - start if at and start else None for at in (planned_end, end))
     dollars = sum(run.micro_dollars for run in runs)
     lines = [
-        ("engine", str(plan.get("engine", "")), ", ".join(sorted({run.engine for run in runs}))),
-        _fact("runs; job runs", "{:,}".format, plan.get("runs"), len(runs)),
-        _fact("manifests", "{:,}".format, plan.get("manifests"), manifests),
-        _fact("files", "{:,}".format, plan.get("files"), files),
-        _fact("bytes", format_size, plan.get("bytes"), size),
+        ("engine", str(recorded.get("engine", "")), ", ".join(sorted({run.engine for run in runs}))),
+        _fact("runs; job runs", "{:,}".format, recorded.get("runs"), len(runs)),
+        _fact("manifests", "{:,}".format, recorded.get("manifests"), manifests),
+        _fact("files", "{:,}".format, recorded.get("files"), files),
+        _fact("bytes", format_size, recorded.get("bytes"), size),
         _fact("time", format_duration, planned_seconds, seconds),
-        _fact("end", format_instant, forecast.get("end"), end),
-        ("deadline", format_known(format_instant, forecast.get("deadline")), deadline_kept(execution)),
-        _fact("dollars", lambda micro: format_dollars(micro / MICRO), plan.get("micro_dollars"), dollars),
-        _fact("rows", "{:,}".format, None, verdict.get("rows")),
-        _fact("quarantined lines", "{:,}".format, None, verdict.get("rejects")),
-        _fact("unreadable files", "{:,}".format, None, verdict.get("failed_files")),
-        _fact("failed manifests", "{:,}".format, None, verdict.get("failed")),
-        _fact("damaged objects", "{:,}".format, None, verdict.get("damaged_objects")),
+        _fact("end", format_instant, planned_end, end),
+        ("deadline", format_known(format_instant, recorded.get("deadline")), deadline_kept(execution)),
+        _fact("dollars", lambda micro: format_dollars(micro / MICRO), recorded.get("micro_dollars"), dollars),
+        _fact("rows", "{:,}".format, None, recorded.get("rows")),
+        _fact("quarantined lines", "{:,}".format, None, recorded.get("rejects")),
+        _fact("unreadable files", "{:,}".format, None, recorded.get("failed_files")),
+        _fact("failed manifests", "{:,}".format, None, recorded.get("failed")),
+        _fact("damaged objects", "{:,}".format, None, recorded.get("damaged_objects")),
     ]
     # It is not sorted, and fits a phone.
     head = '<th scope="col">planned</th><th scope="col">outcome</th>'
@@ -111,7 +104,7 @@ def _fact(name: str, form: Callable[[Any], str], planned: object, actual: object
 
 def deadline_kept(execution: ExecutionFacts) -> str:
     """Whether it ended in time with all manifests done; an execution that failed has not met its deadline."""
-    deadline, outcome = (execution.forecast or {}).get("deadline"), outcome_of(execution)
+    deadline, outcome = execution.recorded.get("deadline"), execution.outcome
     if deadline is None or not execution.job_runs:
         return ""
     if outcome == FAILED:

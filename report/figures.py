@@ -47,62 +47,26 @@ class BacklogPoint(NamedTuple):
     bytes: int
 
 
-class _OverTime:
-    """Counters by interval; too many intervals are joined into longer ones."""
+class OverTime:
+    """Counters by interval; too many intervals are joined into longer ones, so that its size is limited."""
 
     def __init__(self, max_intervals: int) -> None:
         self._max_intervals, self._step = max_intervals, 0
         self._intervals: dict[int, Counter[Any]] = {}
 
-    def _count(self, instant: float, counts: Mapping[Any, int]) -> None:
+    def add(self, instant: float, counts: Mapping[Any, int]) -> None:
+        """Add counts to the interval of an instant, in seconds since the epoch."""
         length = STEPS[self._step]
         self._intervals.setdefault(int(instant // length) * length, Counter()).update(counts)
         while len(self._intervals) > self._max_intervals and self._step < len(STEPS) - 1:
             self._step += 1
             shorter, self._intervals = self._intervals, {}
             for start, found in shorter.items():
-                self._count(start, found)
+                self.add(start, found)
 
-
-class LatencyOverTime(_OverTime):
-    """Counts files by interval of their arrival and by latency; its size does not depend on the number of files."""
-
-    def __init__(self) -> None:
-        super().__init__(MAX_INTERVALS)
-
-    def add(self, arrived: float, seconds: float, files: int) -> None:
-        """Count files that arrived at one instant (seconds since the epoch) and were published after ``seconds``."""
-        self._count(arrived, {three_digits(seconds): files})
-
-    def points(self) -> list[tuple[int, Percentiles]]:
-        """The start of each interval, in seconds since the epoch, and the percentiles of its arrived files."""
-        found = ((start, percentiles(counts)) for start, counts in sorted(self._intervals.items()))
-        return [(start, figures) for start, figures in found if figures is not None]
-
-    def total(self) -> Percentiles | None:
-        """The percentiles of all files; None without files."""
-        return percentiles(sum(self._intervals.values(), Counter()))
-
-
-class BacklogOverTime(_OverTime):
-    """Sums arrivals and departures of files; its size does not depend on the number of files."""
-
-    def __init__(self) -> None:
-        super().__init__(MAX_CHANGES)
-
-    def add(self, instant: float, files: int, size: int) -> None:
-        """Count files that came at ``instant`` (seconds since the epoch); negative numbers count files that left."""
-        self._count(instant, {"files": files, "bytes": size})
-
-    def points(self) -> list[BacklogPoint]:
-        """What waited at the end of each interval with a change, after a zero at the start."""
-        if not self._intervals:
-            return []
-        points = [BacklogPoint(min(self._intervals), 0, 0)]
-        for start, change in sorted(self._intervals.items()):
-            _, files, size = points[-1]
-            points.append(BacklogPoint(start + STEPS[self._step], files + change["files"], size + change["bytes"]))
-        return points
+    def intervals(self) -> list[tuple[int, int, Counter[Any]]]:
+        """Start and end of each interval with its counters, in order."""
+        return [(start, start + STEPS[self._step], counts) for start, counts in sorted(self._intervals.items())]
 
 
 def three_digits(seconds: float) -> float:
@@ -123,12 +87,31 @@ def percentiles(counts: Mapping[float, int]) -> Percentiles | None:
 @dataclass(slots=True)
 class LaneFigures:
     counts: ManifestCounts = field(default_factory=ManifestCounts)
-    latency: LatencyOverTime = field(default_factory=LatencyOverTime)
-    backlog: BacklogOverTime = field(default_factory=BacklogOverTime)
+    latency: OverTime = field(default_factory=lambda: OverTime(MAX_INTERVALS))
+    """Number of files by the seconds from arrival to publication, by interval of their arrival."""
+    backlog: OverTime = field(default_factory=lambda: OverTime(MAX_CHANGES))
+    """Files and bytes that came, less those that left, by interval."""
     old_files: int = 0
     """Files that arrived long before the period and are in no chart."""
     again: int = 0
     """Manifests that a person had converted again: the waiting time of their files says nothing."""
+
+    def latencies(self) -> list[tuple[int, Percentiles]]:
+        """The start of each interval, in seconds since the epoch, and the percentiles of its arrived files."""
+        found = ((start, percentiles(counts)) for start, _, counts in self.latency.intervals())
+        return [(start, figures) for start, figures in found if figures is not None]
+
+    def total_latency(self) -> Percentiles | None:
+        """The percentiles of all files; None without files."""
+        return percentiles(sum((counts for *_, counts in self.latency.intervals()), Counter()))
+
+    def backlogs(self) -> list[BacklogPoint]:
+        """What waited at the end of each interval with a change, after a zero at the start."""
+        intervals = self.backlog.intervals()
+        points = [BacklogPoint(start, 0, 0) for start, *_ in intervals[:1]]
+        for _, end, change in intervals:
+            points.append(BacklogPoint(end, points[-1].files + change["files"], points[-1].bytes + change["bytes"]))
+        return points
 
 
 @dataclass(slots=True)
@@ -198,12 +181,12 @@ class ManifestFigures:
         elif arrived < self._oldest:
             lane.old_files += row.files
         else:
-            lane.backlog.add(arrived, row.files, row.bytes)
+            lane.backlog.add(arrived, {"files": row.files, "bytes": row.bytes})
             if row.finished_at is not None:
                 finished = datetime.fromisoformat(row.finished_at).timestamp()
-                lane.backlog.add(finished, -row.files, -row.bytes)
+                lane.backlog.add(finished, {"files": -row.files, "bytes": -row.bytes})
                 if row.state == State.DONE:
-                    lane.latency.add(arrived, finished - arrived, row.files)
+                    lane.latency.add(arrived, {three_digits(finished - arrived): row.files})
 
 
 def arrival_of(row: ManifestRow) -> float:
@@ -275,26 +258,20 @@ BY_ENGINES = "billed time of the engines, at price.* of the settings"
 """Source of the costs on AWS."""
 
 
+FAILED, OPEN, NOT_SETTLED = "FAILED", "OPEN", "not settled"
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionFacts:
     name: str
-    plan: Mapping[str, Any] | None
-    """The part ``plan`` of its row; None if it was not planned."""
-    forecast: Mapping[str, Any] | None
-    """The forecast in the plan's summary; None if the summary is gone."""
-    verdict: Mapping[str, Any] | None
-    """The part ``verdict`` of its row; None if it has none yet."""
+    recorded: Mapping[str, Any]
+    """The facts of its plan and of its verdict, as the ledger has them; those of a missing part are missing."""
     job_runs: tuple[CostRow, ...] = ()
     """All of its job runs, including runs that ended on other days."""
 
     @property
-    def title(self) -> str:
-        planned_at = (self.plan or {}).get("planned_at")
-        return f"Execution of {format_instant(planned_at)[:16]}" if planned_at else f"Execution {self.name}"
-
-    @property
-    def period(self) -> str:
-        return f"Execution {self.name}: files of its plan, by their current state."
+    def outcome(self) -> str:
+        return str(self.recorded.get("outcome", NOT_SETTLED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,3 +301,23 @@ class Report:
     """Source of the costs."""
     options: str = ""
     """The options with which a command finds the stack, after a space."""
+
+
+def execution_report(
+    name: str,
+    recorded: Mapping[str, Any],
+    figures: ManifestFigures,
+    rows: Iterable[CostRow],
+    **others: Any,  # noqa: ANN401
+) -> Report:
+    """The report of a planned execution, by its facts in the ledger and its cost rows; ``others``: further members."""
+    costs = cost_figures(rows)
+    return Report(
+        title=f"Execution of {format_instant(recorded['planned_at'])[:16]}",
+        period=f"Execution {name}: files of its plan, by their current state.",
+        figures=figures,
+        costs=costs,
+        executions=(ExecutionFacts(name, recorded, costs.job_runs),),
+        message=recorded.get("message", ""),
+        **others,
+    )

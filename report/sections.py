@@ -7,7 +7,7 @@ from typing import Any
 from lake.engines.description import MICRO, SUCCEEDED
 from lake.ledger import State
 from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
-from report.executions import SCROLLED_FROM, badge, execution_list, outcome_badges, outcome_of
+from report.executions import SCROLLED_FROM, badge, execution_list, outcome_badges
 from report.figures import MAX_NAMED_MANIFESTS, NO_DATASET, CostPart, Report
 from report.html import (
     Cell,
@@ -40,17 +40,16 @@ def chart_data(report: Report) -> dict[str, Any]:
         "latency": {
             lane: {
                 "time": [start for start, _ in found],
-                "files": [percentiles.files for _, percentiles in found],
                 "p50": [percentiles.p50 for _, percentiles in found],
                 "p99": [percentiles.p99 for _, percentiles in found],
             }
             for lane, figures in lanes
-            if (found := figures.latency.points())
+            if (found := figures.latencies())
         },
         "backlog": {
             lane: {"time": [point.instant for point in points], "bytes": [point.bytes for point in points]}
             for lane, figures in lanes
-            if (points := figures.backlog.points())
+            if (points := figures.backlogs())
         },
         "runs": [
             {
@@ -100,7 +99,7 @@ def tiles(report: Report) -> str:
         ("cost", format_dollars(report.costs.total.dollars), ""),
     ]
     for lane, figures in report.figures.lanes.items():
-        if (latency := figures.latency.total()) is not None:
+        if (latency := figures.total_latency()) is not None:
             found.append((f"{lane} lane, median latency", format_duration(latency.p50), ""))
     return number_tiles(found)
 
@@ -130,7 +129,7 @@ def latency(report: Report) -> str:
             "manifests converted again": number(figures.again),
         }
         for lane, figures in report.figures.lanes.items()
-        if (found := figures.latency.total()) is not None
+        if (found := figures.total_latency()) is not None
     ]
     caption = "<p>A dot or line: half of the files took no longer. The bar or band above it reaches to 99 %.</p>"
     return _shown("latency", rows, "No file was published.", caption)
@@ -139,7 +138,7 @@ def latency(report: Report) -> str:
 def backlog(report: Report) -> str:
     rows = []
     for lane, figures in report.figures.lanes.items():
-        if points := figures.backlog.points():
+        if points := figures.backlogs():
             top, last = max(points, key=lambda point: point.bytes), points[-1]
             most = {"most files": number(top.files), "most bytes": size(top.bytes), "at": instant(top.instant)}
             end = {"files at the end": number(last.files), "bytes at the end": size(last.bytes)}
@@ -306,7 +305,7 @@ SECTIONS: dict[str, Callable[[Report], str]] = {
 def render_page(report: Report) -> str:
     message = f"<p>{safe(report.message)}</p>" if report.message else ""
     made = f"Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC."
-    header = f"""<p class="outcomes">{outcome_badges(Counter(map(outcome_of, report.executions)))}</p>
+    header = f"""<p class="outcomes">{outcome_badges(Counter(item.outcome for item in report.executions))}</p>
 {message}
 <p class="faint">{safe(report.period)} {made}</p>"""
     parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())

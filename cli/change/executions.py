@@ -16,7 +16,6 @@ from cli.deployed_stack import DeployedStack, known_dataset
 from cli.errors import ExitCode, NotReachableError
 from cli.inspect.executions import (
     execution_arn,
-    find_execution,
     format_progress,
     read_progress,
     read_runs,
@@ -46,7 +45,7 @@ def follow_execution(
     zone = read_zone(stack)
     typer.echo(f"times in {zone.key}", err=True)
     is_night = arn.startswith(execution_arn(stack, ""))
-    plan_key = plan_summary_key(arn.rsplit(":", 1)[-1])
+    name = arn.rsplit(":", 1)[-1]
     summary: dict[str, Any] | None = None
     shown: set[str] = set()
 
@@ -61,10 +60,10 @@ def follow_execution(
         for number, at, state in _steps(stack, arn):
             show(str(number), at, state)
         if is_night:
-            summary = summary or find_document(stack.s3, stack.resources.control_bucket, plan_key)
+            summary = summary or find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(name))
             is_due = is_running and summary is not None and not polls % (1 + summary["manifests"] // MANIFESTS_PER_POLL)
             if is_due or not is_running:
-                for at, text in _ended_runs(stack, arn):
+                for at, text in _ended_runs(stack, name):
                     show(text, at, text)
             if summary is not None and is_due:
                 progress = format_progress(read_progress(stack, summary))
@@ -101,9 +100,8 @@ def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[int, datetime, str]
             yield event["id"], event["timestamp"], entered["name"]
 
 
-def _ended_runs(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]]:
-    execution = find_execution(stack, arn)
-    for run in [] if execution is None else read_runs(stack, execution):
+def _ended_runs(stack: DeployedStack, execution: str) -> Iterator[tuple[datetime, str]]:
+    for run in read_runs(stack, execution):
         reason = f": {printable(run.reason)}" if run.reason else ""
         text = f"job run {run.job_run}, {run.engine}: {run.state} after {format_duration(run.minutes * 60)}{reason}"
         yield read_instant(run.ended_at), text

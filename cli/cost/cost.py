@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from functools import partial
-from itertools import chain
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -31,7 +30,7 @@ from lake.texts import (
     format_size,
     printable,
 )
-from report.collect import costs_around, metered
+from report.collect import execution_costs, metered
 from report.figures import BY_ENGINES, NO_DATASET, CostPart, cost_figures
 from router.estimate.other_costs import Estimate, estimate
 
@@ -106,16 +105,13 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
 
     figures = cost_figures(ledger.costs.of_days(first, last), group)
     rows = figures.job_runs
-    names = dict.fromkeys(row.execution for row in rows if row.execution is not None)
-    executions = {name: ledger.executions.get(name) or {} for name in names}
-    costs: dict[str | None, list[int]] = {name: [] for name in names}
-    for row in chain(rows, costs_around(ledger, executions.values(), first, last)):
-        costs.get(row.execution, []).append(row.micro_dollars)
     nights = []
-    for name, recorded in executions.items():
-        planned = recorded.get("plan", {}).get("micro_dollars")
+    for name in dict.fromkeys(row.execution for row in rows if row.execution is not None):
+        recorded = ledger.executions.facts(name)
+        planned = recorded.get("micro_dollars")
         dollars = None if planned is None else planned / MICRO
-        nights.append(NightCost(name, dollars, sum(costs[name]) / MICRO, len(costs[name])))
+        own = execution_costs(ledger, name, recorded) or [row for row in rows if row.execution == name]
+        nights.append(NightCost(name, dollars, sum(row.micro_dollars for row in own) / MICRO, len(own)))
     groups = dict(sorted(figures.groups.items())) if by == "day" else figures.groups
     job_runs = len({row.job_run for row in rows})
     return CostReport(groups, figures.total, job_runs, tuple(nights), estimate(rows))

@@ -15,22 +15,22 @@ from cli.catalog.column_types import PARTITION_COLUMNS, Dialect, quoted
 from cli.change.stream import live_runs
 from cli.commands import Answer
 from cli.deployed_stack import DeployedStack
-from cli.doctor.checks import Readiness
-from cli.errors import AWS_ERRORS, ExitCode, advise
+from cli.doctor.checks import Finding, Readiness, answer_of, finding_of
+from cli.errors import NotFoundError
 from cli.inspect.executions import local_log, log_of_run, log_stream
-from cli.terminal import ended_by_signal, print_table, working
+from cli.terminal import ended_by_signal, working
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
 from lake.documents import find_document
 from lake.engines import ENGINES, Engine, EngineDescription, emr_serverless
 from lake.engines.description import SUCCEEDED, Bill
 from lake.engines.emr_serverless import BATCH_LAUNCH, STREAM_LAUNCH, EmrLaunch
-from lake.errors import HybridRouterError
+from lake.errors import HybridRouterError, TerminalError
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.publish import abort_upload
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-from lake.texts import format_count, format_dollars, printable
+from lake.texts import format_count, format_dollars
 
 TIMEOUT_MINUTES = 5
 """After this time the engine ends a run, even if nobody watches it; the minimum of EMR Serverless."""
@@ -126,14 +126,6 @@ ACCOUNT = "account"
 
 
 @dataclass(frozen=True, slots=True)
-class CanaryRow:
-    job: str
-    check: str
-    state: Readiness
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Run:
     job: CanaryJob
     id: str
@@ -141,7 +133,7 @@ class _Run:
 
 
 def run_canary(stack: DeployedStack, settings: Settings, athena: str | None = None) -> Answer:
-    """Print what it may cost, run the canary, return its table; ``athena``: the workgroup that reads Iceberg tables."""
+    """Print what it may cost, run it, return its findings; ``athena``: the workgroup that reads Iceberg tables."""
     jobs = canary_jobs(stack, settings)
     names, dollars = ", ".join(job.name for job in jobs), sum(job.dollars_per_minute for job in jobs)
     typer.echo(
@@ -149,13 +141,10 @@ def run_canary(stack: DeployedStack, settings: Settings, athena: str | None = No
     )
     canary = Canary(stack, settings)
     with ended_by_signal(), working("the jobs run; Ctrl-C ends them"):
-        rows = canary.run(jobs)
+        found = canary.run(jobs)
         if athena is not None:
-            rows += ask_athena(stack, athena)
-    title, heads = f"canary of {stack.name}", ("job", "check", "state", "finding, or what to do")
-    cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
-    code = ExitCode.NEGATIVE if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.OK
-    return Answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, heads, (), cells), code)
+            found += ask_athena(stack, athena)
+    return answer_of(found, seen=canary.seen)
 
 
 @dataclass
@@ -171,11 +160,14 @@ class Canary:
     _name: str = field(default_factory=lambda: f"{datetime.now(UTC):{NAME_TIME}}-{secrets.token_hex(3)}")
     _runs: list[_Run] = field(default_factory=list)
     """The runs that have not ended."""
-    _rows: list[CanaryRow] = field(default_factory=list)
+    _findings: list[Finding] = field(default_factory=list)
 
-    def run(self, jobs: Sequence[CanaryJob]) -> list[CanaryRow]:
-        """Run all jobs and return their rows. Remains of earlier canaries are removed first, and this canary's at its
-        end, even after an error or Ctrl-C. Another canary that may be running is not disturbed."""
+    def run(self, jobs: Sequence[CanaryJob]) -> list[Finding]:
+        """Run all jobs and return their findings.
+
+        Remains of earlier canaries are removed first, and this canary's at its end, even after an error or Ctrl-C.
+        Another canary that may be running is not disturbed.
+        """
         self._remove()
         try:
             request = self._prepare()
@@ -187,20 +179,16 @@ class Canary:
             for run in self._runs:
                 self._try(run.job.name, "stop", partial(run.job.stop, run.id))
             self._remove()
-        return self._rows
+        return self._findings
 
     def _add(self, job: str, check: str, state: Readiness, text: str) -> None:
-        self._rows.append(CanaryRow(job, check, state, text))
+        self._findings.append(Finding(f"{job}: {check}", state, text))
 
     def _try(self, job: str, check: str, act: Callable[[], str | None]) -> None:
-        """Add a row with the text that ``act`` returns, if any, or with what to do after its error."""
-        try:
-            text = act()
-        except (*AWS_ERRORS, HybridRouterError, OSError) as error:
-            self._add(job, check, Readiness.TO_DO, advise(error) if isinstance(error, AWS_ERRORS) else str(error))
-        else:
-            if text:
-                self._add(job, check, Readiness.OK, text)
+        """Add a finding with the text that ``act`` returns, if any, or with what to do after its error."""
+        found = finding_of(f"{job}: {check}", act)
+        if found.text:
+            self._findings.append(found)
 
     def _prepare(self) -> CanaryRequest:
         """Put an object to read, and delete another one. Their events have no effect: ``route`` leaves them out."""
@@ -290,7 +278,7 @@ class Canary:
         return f"{bill.seconds} s, {format_dollars(dollars)}{'' if bill.final else ' (estimated)'}, run {run.id}"
 
     def _remove(self) -> None:
-        """Remove objects, uploads and rows of this and of ended canaries; add a row for each place that refuses."""
+        """Remove objects, uploads and rows of this and of ended canaries; add a finding for each place that refuses."""
         resources = self.stack.resources
         for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
             prefix = canary_report_key("").removesuffix(".json") if bucket == resources.control_bucket else CANARY
@@ -328,25 +316,23 @@ MAX_ROWS = 1000
 MAX_QUERY_SECONDS = 120
 
 
-def ask_athena(
-    stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep
-) -> Iterator[CanaryRow]:
-    """Yield whether Athena shows values, not NULLs, in the stage's first Iceberg tables; an error of AWS comes last."""
-    database = stack.resources.tables_database
-    try:
+def ask_athena(stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep) -> Iterator[Finding]:
+    """Yield whether Athena shows values, not NULLs, in the stage's first Iceberg tables."""
+    database, tables = stack.resources.tables_database, list[Mapping[str, Any]]()
+
+    def list_tables() -> None:
         pages = stack.glue.get_paginator("get_tables").paginate(DatabaseName=database)
-        tables = list(islice((table for page in pages for table in page["TableList"]), MAX_TABLES))
+        tables.extend(islice((table for page in pages for table in page["TableList"]), MAX_TABLES))
         if not tables:
-            yield CanaryRow("athena", database, Readiness.SKIPPED, "it has no table yet")
-        for table in tables:
-            yield CanaryRow("athena", table["Name"], *_examine(stack, workgroup, table, wait))
-    except AWS_ERRORS as error:
-        yield CanaryRow("athena", database, Readiness.TO_DO, advise(error))
+            raise NotFoundError("it has no table yet")
+
+    if (listed := finding_of(f"athena: {database}", list_tables)).text:
+        yield listed
+    for table in tables:
+        yield finding_of(f"athena: {table['Name']}", partial(_examine, stack, workgroup, table, wait))
 
 
-def _examine(
-    stack: DeployedStack, workgroup: str, table: Mapping[str, Any], wait: Callable[[float], object]
-) -> tuple[Readiness, str]:
+def _examine(stack: DeployedStack, workgroup: str, table: Mapping[str, Any], wait: Callable[[float], object]) -> str:
     names = [item["Name"] for item in table["StorageDescriptor"]["Columns"]]
     columns = [name for name in names if name not in PARTITION_COLUMNS][:MAX_COLUMNS]
     items = (stack.resources.tables_database, table["Name"], *columns)
@@ -364,12 +350,12 @@ def _examine(
         athena.stop_query_execution(QueryExecutionId=query)
     if status["State"] != "SUCCEEDED":
         reason = status.get("StateChangeReason", f"after {MAX_QUERY_SECONDS} seconds")
-        return Readiness.TO_DO, f"query {query} {status['State']}: {reason}"
+        raise TerminalError(f"query {query} {status['State']}: {reason}")
     _, row = athena.get_query_results(QueryExecutionId=query)["ResultSet"]["Rows"]
     rows, *filled = (int(cell["VarCharValue"]) for cell in row["Data"])
     if not rows:
-        return Readiness.SKIPPED, "it has no rows yet"
+        raise NotFoundError("it has no rows yet")
     text = f"of {format_count(rows, 'row')} {sum(map(bool, filled))} of {len(filled)} columns have values"
     if any(filled):
-        return Readiness.OK, text
-    return Readiness.TO_DO, f"{text}: Athena does not find the columns in the files; do not move readers to it"
+        return text
+    raise TerminalError(f"{text}: Athena does not find the columns in the files; do not move readers to it")

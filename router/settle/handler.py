@@ -16,8 +16,8 @@ from lake.ledger import State
 from lake.texts import format_count
 from lake.time import iso_utc
 from report.collect import execution_costs, metered, read_days
-from report.days import SettledExecution, render_index
-from report.figures import ExecutionFacts, ManifestFigures, Report, cost_figures
+from report.days import render_index
+from report.figures import ManifestFigures, execution_report
 from report.sections import render_page
 from router.entry import lambda_handler
 from router.estimate.night import measured_waits
@@ -68,14 +68,15 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not tally.in_progress:
         tally.damaged_objects, tally.damaged = published.find_damage(services)
     verdict = judge_execution(tally, services.settings.alarms.max_quarantined_share, len(summary["manifestIds"]))
-    recorded = services.ledger.executions.get(execution) or {}
-    if recorded.get("verdict", {}).get("settled_at", "") > iso_utc(tally.now):
+    earlier = services.ledger.executions.facts(execution)
+    if earlier.get("settled_at", "") > iso_utc(tally.now):
         raise TransientError(f"a later settle has recorded a verdict on execution {execution} meanwhile: settle again")
-    plan = recorded.get("plan", {})
-    late_minutes = minutes_late(plan, services.clock())
-    answer = _record(services, execution, tally, verdict, plan, late_minutes)
+    # The start time: of two concurrent settles, the one that read the rows later decides.
+    decided = {"settled_at": iso_utc(tally.now), "late_minutes": minutes_late(earlier, services.clock())}
+    recorded = {"planned_at": summary["plannedAt"], **earlier, **asdict(verdict), **decided}
+    answer = _record(services, execution, tally, verdict, recorded)
     # Also for OPEN, because an execution can end with it after its last round.
-    _write_pages(services, execution, summary, plan, defect or figures, verdict, late_minutes)
+    _write_pages(services, execution, recorded, defect or figures)
     return answer
 
 
@@ -84,15 +85,14 @@ handler = lambda_handler(settle)
 
 
 def _record(
-    services: Services, execution: str, tally: Tally, verdict: Verdict, plan: Mapping[str, Any], late_minutes: int
+    services: Services, execution: str, tally: Tally, verdict: Verdict, recorded: Mapping[str, Any]
 ) -> dict[str, Any]:
-    unreadable = read_unreadable_files(services, tally.unreadable)
-    # The start time: of two concurrent settles, the one that read the rows later decides.
-    settled_at = iso_utc(tally.now)
+    """``recorded``: the facts of the plan and of this verdict."""
+    unreadable, late_minutes = read_unreadable_files(services, tally.unreadable), recorded["late_minutes"]
     body = {
         **_format_verdict(verdict),
         "execution": execution,
-        "settledAt": settled_at,
+        "settledAt": recorded["settled_at"],
         "lateMinutes": late_minutes,
         "rejectsByReason": dict(sorted(tally.rejects.items())),
         "datasets": tally.datasets_to_json(),
@@ -104,10 +104,8 @@ def _record(
         "damaged": [asdict(item) for item in tally.damaged],
     }
     uri = write_document(services, verdict_key(execution), body)
-    counts = {key: value for key, value in asdict(verdict).items() if key != "outcome"}
-    services.ledger.executions.record(
-        execution, "verdict", {"outcome": verdict.outcome, "settled_at": settled_at, **counts}
-    )
+    decided = {name: recorded[name] for name in (*asdict(verdict), "settled_at", "late_minutes")}
+    services.ledger.executions.record(execution, "verdict", decided)
     count(Metric.FAILED_MANIFESTS, verdict.failed)
     count(Metric.OPEN_MANIFESTS, verdict.open)
     count(Metric.FAILED_FILES, verdict.failed_files)
@@ -120,8 +118,8 @@ def _record(
     stage = services.settings.stage
     details = format_quarantine(tally.rejects, unreadable)
     if late_minutes:
-        late = f"It ended {format_count(late_minutes, 'minute')} after its deadline {plan['deadline']}"
-        details.insert(0, f"{late}; the planned end was {plan['ends_at']}.")
+        late = f"It ended {format_count(late_minutes, 'minute')} after its deadline {recorded['deadline']}"
+        details.insert(0, f"{late}; the planned end was {recorded['ends_at']}.")
     text = format_notification(execution, verdict, details, stage=stage)
     text += f"\n\nReport: hybrid-router report --execution {execution} --stage {stage}"
     return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}
@@ -136,54 +134,32 @@ def _format_verdict(verdict: Verdict) -> dict[str, Any]:
 def _write_pages(
     services: Services,
     execution: str,
-    summary: Mapping[str, Any],
-    plan: Mapping[str, Any],
+    recorded: Mapping[str, Any],
     figures: ManifestFigures | Exception,
-    verdict: Verdict,
-    late_minutes: int,
 ) -> None:
     """Add the execution to the list of the last days; write the page about them and the page about the execution.
 
-    ``summary`` is the plan's summary, ``plan`` the ledger's record of it. ``figures`` is an error if a row could not be
-    added to them. A page that cannot be made is only logged: it does not change the verdict, and ``hybrid-router
-    report`` makes it at any time. Raises an error that can pass, because nothing else lists the execution.
+    ``recorded`` has the facts of its plan and its verdict. ``figures`` is an error if a row could not be added to them.
+    A page that cannot be made is only logged: it does not change the verdict, and ``hybrid-router report`` makes it at
+    any time. Raises an error that can pass, because nothing else lists the execution.
     """
     ledger, stack, now = services.ledger, services.resources.stack, services.clock()
-    planned_at = datetime.fromisoformat(summary["plannedAt"])
     options = f" --stage {services.settings.stage}"
     try:
-        rows = execution_costs(ledger, execution, planned_at, now)
-        item = SettledExecution(
-            execution,
-            iso_utc(planned_at),
-            iso_utc(now),
-            verdict.outcome,
-            verdict.message,
-            bytes=summary.get("bytes", 0),
-            rows=verdict.rows,
-            rejects=verdict.rejects,
-            failed_files=verdict.failed_files,
-            not_done=verdict.failed + verdict.open,
-            late_minutes=late_minutes,
-            waits=measured_waits(rows),
-        )
-        ledger.executions.record_settled(execution, item.planned_at, asdict(item), now)
+        rows = execution_costs(ledger, execution, recorded)
+        ledger.executions.record_settled(execution, {**recorded, "waits": measured_waits(rows)}, now)
         _put_page(services, REPORT_INDEX, render_index(stack, read_days(ledger, now), iso_utc(now), options))
         if isinstance(figures, Exception):
             raise figures
-        costs = cost_figures(rows)
-        facts = ExecutionFacts(execution, plan, summary.get("forecast"), asdict(verdict), costs.job_runs)
-        report = Report(
-            title=facts.title,
+        report = execution_report(
+            execution,
+            recorded,
+            figures,
+            rows,
             stack=stack,
-            period=facts.period,
             made_at=iso_utc(now),
-            figures=figures,
-            costs=costs,
-            executions=(facts,),
             alarms=None,
-            message=verdict.message,
-            metered=metered(ledger, planned_at.date(), now.date()),
+            metered=metered(ledger, datetime.fromisoformat(recorded["planned_at"]).date(), now.date()),
             options=options,
         )
         _put_page(services, report_key(execution), render_page(report))

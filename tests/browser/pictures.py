@@ -3,7 +3,7 @@
 import random
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from PIL import Image
 from lake.ledger import CostRow, CostShare, ManifestRow, State
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
-from report.days import SettledExecution, last_days, render_index
+from report.days import last_days, render_index
 from report.figures import ExecutionFacts, Report, cost_figures
 from report.sections import render_page
 from tests.browser.chromium import DARK, LIGHT, Chromium
@@ -107,22 +107,20 @@ def last_days_page() -> str:
         costs[f"{begin:%Y-%m-%d}"] = chance.randint(120, 190) * 1_000_000
         outcome = "SUCCEEDED_WITH_QUARANTINE" if number % 4 == 1 else "FAILED" if number in (6, 22) else "SUCCEEDED"
         files, late = chance.randint(4_000, 5_200), 37 if number == 15 else 0
-        item = SettledExecution(
-            f"night-{number}",
-            iso_utc(begin),
-            iso_utc(begin + timedelta(minutes=chance.randint(60, 95) + 10 * late)),
-            outcome,
-            message=DENIED if outcome == "FAILED" else "all 121 manifests are done",
-            bytes=files * 3 * GIGABYTE,
-            rows=files * 1_000_000,
-            rejects=chance.randint(20, 900) if number % 4 == 1 else 0,
-            failed_files=int(number == 9),
-            not_done=int(outcome == "FAILED"),
-            late_minutes=late,
-        )
+        recorded = {
+            "settled_at": iso_utc(begin + timedelta(minutes=chance.randint(60, 95) + 10 * late)),
+            "outcome": outcome,
+            "message": DENIED if outcome == "FAILED" else "all 121 manifests are done",
+            "bytes": files * 3 * GIGABYTE,
+            "rows": files * 1_000_000,
+            "rejects": chance.randint(20, 900) if number % 4 == 1 else 0,
+            "failed_files": int(number == 9),
+            "failed": int(outcome == "FAILED"),
+            "late_minutes": late,
+        }
         for minute in range({12: 15, 18: 0}.get(number, 1)):
             planned_at = iso_utc(begin + timedelta(minutes=minute))
-            settled.append(asdict(replace(item, name=f"{item.name}-{minute}", planned_at=planned_at)))
+            settled.append({**recorded, "name": f"night-{number}-{minute}", "planned_at": planned_at})
     now = NIGHT + timedelta(hours=8)
     return render_index("hybrid-router-prod", last_days(settled, costs, now), iso_utc(now))
 
@@ -149,8 +147,8 @@ def _execution(
     end, deadline = (iso_utc(planned + timedelta(minutes=after)) for after in (minutes, 480))
     plan = {"engine": "glue-flex", "runs": len(runs), "manifests": verdict["done"] + verdict["failed"], "files": files}
     plan |= {"planned_at": iso_utc(planned), "bytes": size, "micro_dollars": sum(run.micro_dollars for run in runs)}
-    forecast = {"minutes": minutes, "end": end, "deadline": deadline}
-    return ExecutionFacts(name, plan, forecast, {"failed_files": 0, "damaged_objects": 0, **verdict}, runs)
+    plan |= {"ends_at": end, "deadline": deadline, "failed_files": 0, "damaged_objects": 0}
+    return ExecutionFacts(name, {**plan, **verdict}, runs)
 
 
 def main() -> None:

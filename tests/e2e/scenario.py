@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import duckdb
 
 from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import trace_arrival
-from cli.local_clouds import local_state
+from cli.local_clouds import local_config, local_state
 from infra.synth import synth
 from lake.ledger import CostRow, ManifestRow, State
 from lake.ledger.manifest_row import manifest_row_key
@@ -45,10 +45,9 @@ class Scenario:
 
     def leave_local_state(self, stage: str) -> None:
         """Write the file by which ``--local`` finds the stack of a stage on this cloud."""
-        reached = {"endpoint": self.cloud.endpoint, "access_key": asdict(self.cloud.access_key)}
         local_state().mkdir(parents=True, exist_ok=True)
-        state = {**reached, "logs": str(self.cloud.logs_dir)}
-        (local_state() / f"{stage}.json").write_text(json.dumps(state))
+        config = local_config(self.cloud.endpoint, self.cloud.access_key, self.cloud.logs_dir)
+        (local_state() / f"{stage}.aws").write_text(config)
 
     @contextmanager
     def limited(self, limits: Limits) -> Iterator[None]:

@@ -9,8 +9,8 @@ import pytest
 
 from cli.change.stream import read_shards
 from cli.deployed_stack import DeployedStack
-from cli.doctor.canary import Canary, CanaryJob, CanaryRow, run_canary
-from cli.doctor.checks import Readiness
+from cli.doctor.canary import Canary, CanaryJob, run_canary
+from cli.doctor.checks import Finding, Readiness
 from cli.errors import ExitCode
 from lake.documents import to_json
 from lake.engines import ENGINES
@@ -83,8 +83,10 @@ def changed_code(stack: DeployedStack, name: str, changes: dict[str, tuple[str, 
     return {"--extra-py-files": f"s3://{place.netloc}/{key}"}
 
 
-def problems(rows: list[CanaryRow], job: str) -> dict[str, str]:
-    return {row.check: row.text for row in rows if row.job == job and row.state is Readiness.TO_DO}
+def problems(findings: list[Finding], job: str) -> dict[str, str]:
+    """What to do by check."""
+    to_do = (item for item in findings if item.state is Readiness.TO_DO and item.name.startswith(f"{job}: "))
+    return {item.name.removeprefix(f"{job}: "): item.text for item in to_do}
 
 
 def test_every_job_is_fine_and_nothing_is_left(
@@ -97,11 +99,12 @@ def test_every_job_is_fine_and_nothing_is_left(
     # Then it first prints its price, every job makes every check, and all of them are fine
     assert "at most $" in capsys.readouterr().err
     document = to_json(answer.document)
-    assert [row for row in document["rows"] if row["state"] != Readiness.OK] == []
+    assert [row for row in document["findings"] if row["state"] != Readiness.OK] == []
     assert answer.code == ExitCode.OK
     resources = stack.resources
     for job in JOBS:
-        assert {row["check"] for row in document["rows"] if row["job"] == job} == {
+        names = (row["name"].partition(": ") for row in document["findings"])
+        assert {check for of_job, _, check in names if of_job == job} == {
             *("imports", "imports (worker)", "region", "read by obstore", "deleted version"),
             *(f"upload to {bucket}" for bucket in resources.output_buckets),
             *("complete twice", "ledger", "job runs", "seen", "alarm line", "billed"),
@@ -139,7 +142,7 @@ def test_each_broken_part_is_named(scenario: Scenario, stack: DeployedStack) -> 
     with without(iam, role_name(iam, "JobsRole"), "s3:GetObjectVersion"):
         # When the canary runs
         rows = Canary(stack, e2e_settings()).run(jobs)
-    # Then each is in the table, under its check, and the others are fine
+    # Then each is named, under its check, and the others are fine
     (text,) = problems(rows, "library").values()
     assert "No module named obstore" in text
     found = problems(rows, "completion")

@@ -1,20 +1,18 @@
 """`hybrid-router local up` and the commands for it, run as a user runs them."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cli.errors import ExitCode
-from cli.local_clouds import local_state
+from cli.local_clouds import LocalStage, local_state
 from infra.names import stack_name
 from infra.synth import CHECKOUT
 from local import isolation
@@ -47,12 +45,12 @@ class LocalUp:
         return "Ctrl-C ends everything" in output
 
     @cached_property
-    def state(self) -> Any:
-        """Endpoint, access key and logs; its file is deleted before the process ends."""
-        return json.loads((local_state() / f"{self.stage}.json").read_text())
+    def state(self) -> Mapping[str, str]:
+        """Endpoint, access key and logs; their file is deleted before the process ends."""
+        return LocalStage(local_state(), self.stage).profile()
 
     def collect_permissions(self) -> None:
-        collect(Path(self.state["logs"]), stack_name(self.stage))
+        collect(Path(self.state["hybrid_router_logs"]), stack_name(self.stage))
 
     def end(self) -> None:
         """End it as Ctrl-C does, so that it removes its files; kill it if it does not end in time."""
@@ -89,7 +87,8 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     # Given a file to convert and a file that is ignored.
     first, second = two
     bucket = command("outputs", "InputBucket", "--local", "--stage", first.stage).stdout.strip()
-    s3 = isolation.client("s3", first.state["endpoint"], isolation.AccessKey(**first.state["access_key"]))
+    access_key = isolation.AccessKey(first.state["aws_access_key_id"], first.state["aws_secret_access_key"])
+    s3 = isolation.client("s3", first.state["endpoint_url"], access_key)
     for key in KEYS:
         s3.put_object(Bucket=bucket, Key=key, Body=b'{"a":1}\n')
 

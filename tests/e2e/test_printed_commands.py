@@ -82,7 +82,7 @@ def values(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Iter
         (settings / f"{name}.toml").write_text(f'stage = "{STAGE}"\n')
     (folder / "day.toml").write_text("files = 100\n[[sizes]]\nbytes = 1_000_000\nshare = 1\n")
     (folder / "copy.ndjson").write_text('{"a":1}\n')
-    (folder / "aws").write_text(local_config(scenario.cloud.endpoint, scenario.cloud.access_key))
+    (folder / "aws").write_text(local_config(scenario.cloud.endpoint, scenario.cloud.access_key, folder))
     row = scenario.wait_state(file, State.DONE)
     hour = row.partition.stamp
     with pytest.MonkeyPatch.context() as patch:

@@ -139,7 +139,7 @@ def test_the_notebook_on_the_local_cloud_sees_all_columns(
 ) -> None:
     # Given the bucket that the notebook names, and a later hour with an additional column
     monkeypatch.chdir(tmp_path)
-    Path("dev.aws").write_text(local_config(cloud.endpoint, cloud.access_key))
+    Path("dev.aws").write_text(local_config(cloud.endpoint, cloud.access_key, cloud.logs_dir))
     s3 = cloud.client("s3")
     s3.create_bucket(Bucket="lake", CreateBucketConfiguration=BUCKET_PLACE)
     for hour, row in ((8, {"id": "1"}), (9, {"id": "2", "coupon": "x"})):

@@ -134,6 +134,8 @@ FORECAST = {
     "dollars": 12.5,
     "dollars_low": 7.5,
     "dollars_high": 16.0,
+    "other_dollars": 0.0034,
+    "storage_dollars_per_month": 21.0,
     "start": "2026-11-20T21:00:00.000+00:00",
     "end": "2026-11-20T22:10:00.000+00:00",
     "deadline": "2026-11-21T05:00:00.000+00:00",

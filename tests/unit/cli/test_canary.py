@@ -1,4 +1,4 @@
-"""``doctor --canary``: its table, and that it leaves nothing, however it ends. Its jobs are tested end to end.
+"""``doctor --canary``: its findings, and that it leaves nothing, however it ends. Its jobs are tested end to end.
 
 moto answers for ``--athena``; no query is executed.
 """
@@ -121,19 +121,20 @@ def test_every_check_of_every_job_is_a_row(
     monkeypatch.setattr("cli.doctor.canary.canary_jobs", lambda *_: jobs)
     # When the canary runs
     answer = run_canary(stack, SETTINGS)
-    # Then the rows name what to do, and the exit code reports that there is something to do
-    rows = {(row["job"], row["check"]): row for row in to_json(answer.document)["rows"]}
-    assert {key: row["text"] for key, row in rows.items() if row["state"] == "to do"} == {
-        ("broken", "ledger"): "dynamodb:UpdateItem is denied; allow it",
-        ("refused", "start"): rows["refused", "start"]["text"],
-        ("library", "imports"): rows["library", "imports"]["text"],
+    # Then the findings name what to do, and the exit code reports that a permission is missing
+    rows = {row["name"]: row for row in to_json(answer.document)["findings"]}
+    assert {name: row["state"] for name, row in rows.items() if row["state"] != "ok"} == {
+        "broken: ledger": "to do",
+        "refused: start": "not reachable",
+        "library: imports": "to do",
     }
-    assert "a permission is missing" in rows["refused", "start"]["text"]
-    assert "FAILED: ModuleNotFoundError: No module named 'obstore'" in rows["library", "imports"]["text"]
-    assert "60 s, $0.00" in rows["fine", "billed"]["text"]
-    assert "spark 4.1.1, java 17, region eu-central-1, python 1" in rows["fine", "seen"]["text"]
-    assert rows["fine", "alarm line"]["state"] == "ok"
-    assert answer.code == ExitCode.NEGATIVE
+    assert rows["broken: ledger"]["text"] == "dynamodb:UpdateItem is denied; allow it"
+    assert "a permission is missing" in rows["refused: start"]["text"]
+    assert "FAILED: ModuleNotFoundError: No module named 'obstore'" in rows["library: imports"]["text"]
+    assert "60 s, $0.00" in rows["fine: billed"]["text"]
+    assert "spark 4.1.1, java 17, region eu-central-1, python 1" in rows["fine: seen"]["text"]
+    assert rows["fine: alarm line"]["state"] == "ok"
+    assert answer.code == ExitCode.NOT_REACHABLE
     assert "about $0.08, at most $0.20" in capsys.readouterr().err
     # And nothing is left
     assert left_behind(world) == []
@@ -145,7 +146,7 @@ def test_a_run_that_hangs_is_stopped_and_the_others_are_reported(world: World, s
     rows = canary.run([hung, fine])
     assert hung.stopped == ["hung"]
     assert now[-1] == pytest.approx(60 * (8 + 5), abs=60)
-    assert [row.job for row in rows if row.state is Readiness.TO_DO] == ["hung"]
+    assert [row.name for row in rows if row.state is Readiness.TO_DO] == ["hung: run"]
     assert left_behind(world) == []
 
 
@@ -246,7 +247,7 @@ def test_values_are_shown_or_nulls_or_the_query_does_not_succeed(
     (finding,) = ask_athena(with_table, WORKGROUP, wait)
     state_manager.unset_transition("athena::execution")
     # Then
-    assert (finding.check, finding.state, text in finding.text) == ("orders", state, True), finding
+    assert (finding.name, finding.state, text in finding.text) == ("athena: orders", state, True), finding
     assert len(waited) == (MAX_QUERY_SECONDS if status == "RUNNING" else 1)
     # And the query was one that Athena can read
     athena = client("athena")
@@ -257,10 +258,10 @@ def test_values_are_shown_or_nulls_or_the_query_does_not_succeed(
 
 def test_an_unknown_workgroup_a_database_without_tables_and_none_at_all(with_table: DeployedStack) -> None:
     (finding,) = ask_athena(with_table, "other")
-    assert finding.state is Readiness.TO_DO
+    assert finding.state is Readiness.UNREACHABLE
     with_table.glue.delete_table(DatabaseName=with_table.resources.tables_database, Name="orders")
     (finding,) = ask_athena(with_table, WORKGROUP)
     assert finding.state is Readiness.SKIPPED
     with_table.glue.delete_database(Name=with_table.resources.tables_database)
     (finding,) = ask_athena(with_table, WORKGROUP)
-    assert finding.state is Readiness.TO_DO
+    assert finding.state is Readiness.UNREACHABLE

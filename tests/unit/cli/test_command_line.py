@@ -1,7 +1,6 @@
 """The command line as a whole: ``--help``, how a stack is found, how a command ends, how wide tables are."""
 
 import errno
-import json
 import os
 import re
 import shlex
@@ -197,7 +196,8 @@ def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
 ) -> None:
     # Given a person who has credentials for AWS
     config = tmp_path / "the clouds.aws"
-    config.write_text(local_config("http://127.0.0.1:4567", AccessKey("local-id", "local-secret")), encoding="utf-8")
+    key = AccessKey("local-id", "local-secret")
+    config.write_text(local_config("http://127.0.0.1:4567", key, tmp_path), encoding="utf-8")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "of-aws")
     # When a shell reads the printed words
@@ -261,9 +261,8 @@ def test_a_local_cloud_has_the_outputs_of_its_last_deployment(
     monkeypatch.setattr("local.isolation.session", lambda _key: session)
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
-        key = {"id": "local-id", "secret": "local-secret"}
-        started = {"endpoint": endpoint, "access_key": key}
-        (local_state() / "prod_eu.json").write_text(json.dumps(started))
+        config = local_config(endpoint, AccessKey("local-id", "local-secret"), tmp_path)
+        (local_state() / "prod_eu.aws").write_text(config)
         # When
         stack = connect_to_stage(Place("prod_eu", local=True))
     # Then

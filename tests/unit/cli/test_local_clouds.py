@@ -1,6 +1,5 @@
 """Local clouds: which ones run, what others have left, what a machine lacks; and which files the demo sends."""
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from cli.demo.sample_data import user_files
 from cli.errors import NotReachableError
 from cli.local_clouds import (
     LocalStage,
+    local_config,
     local_down_command,
     local_ls_command,
     local_state,
@@ -82,8 +82,7 @@ class FakeCloud:
         return {"LakeBucket": "lake"}
 
     def wait(self) -> None:
-        files = [file for file in self.logs_dir.parents[1].glob("dev.*") if file.suffix in (".json", ".aws")]
-        assert [oct(file.stat().st_mode & 0o777) for file in files] == ["0o600"] * 2
+        assert oct((self.logs_dir.parents[1] / "dev.aws").stat().st_mode & 0o777) == "0o600"
         assert LocalStage(local_state(), "dev").owner() == os.getpid()
         os.kill(os.getpid(), self._signal)
 
@@ -101,7 +100,6 @@ def leave(folder: Path, stage: str) -> Path:
     """The files that a killed cloud leaves."""
     cloud = folder / f"{stage}-{ENDED}"
     cloud.mkdir(parents=True)
-    (folder / f"{stage}.json").write_text(json.dumps({"endpoint": "http://127.0.0.1:1"}))
     (folder / f"{stage}.aws").touch()
     (folder / f"{stage}.lock").write_text(str(ENDED))
     return cloud
@@ -204,7 +202,7 @@ def test_clouds_are_listed(folder: Path, answered: Answered, printed: Printed) -
     assert printed(local_ls_command) == "no local cloud is running on this machine\n"
     leave(folder, "left")
     with LocalStage(folder, "dev").claimed():
-        (folder / "dev.json").write_text('{"endpoint": "http://127.0.0.1:8"}')
+        (folder / "dev.aws").write_text(local_config("http://127.0.0.1:8", AccessKey("a", "b"), folder))
         lines: Any = printed(local_ls_command).splitlines()
         (running, _left) = answered(local_ls_command)["clouds"]
     assert running["pid"] == os.getpid()

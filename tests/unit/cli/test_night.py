@@ -16,11 +16,13 @@ from cli.inspect.night import LISTS, night_command, nights_command
 from lake.errors import InvalidDocumentError
 from lake.layout import plan_summary_key, verdict_key
 from lake.ledger import CostShare
+from lake.time import iso_utc
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import World, done
 from tests.unit.report.reporting import cost_row
 
+PLANNED = {"planned_at": iso_utc(NIGHT)}
 VERDICT = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "rows": 101, "rejects": 793, "failed_files": 1, "done": 2}
 DATASET = {
     "dataset": "orders",
@@ -47,9 +49,8 @@ UNREADABLE = {"uri": "s3://input/orders/b\n", "version": "v1", "manifest": "m1",
 def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
     """Record a whole night in ledger and control bucket; return the execution as Step Functions lists it."""
     put_summary(world, name)
-    world.ledger.executions.record(
-        name, "plan", {"manifests": 2, "files": 3, "bytes": 4_500, "micro_dollars": 12_500_000}
-    )
+    plan = {**PLANNED, "manifests": 2, "files": 3, "bytes": 4_500, "micro_dollars": 12_500_000}
+    world.ledger.executions.record(name, "plan", plan)
     world.ledger.executions.record(name, "verdict", {**VERDICT, **verdict})
     body = {
         "message": "all 2 manifests are done",
@@ -76,6 +77,7 @@ def running(world: World, name: str) -> dict[str, Any]:
     """A night whose job run ``jr_1`` has published one of three manifests and works on the second one."""
     rows = [world.queued(f"{number}.ndjson") for number in range(3)]
     put_summary(world, name, [row.id for row in rows])
+    world.ledger.executions.record(name, "plan", PLANNED)
     done(world, rows[0])
     world.claimed(rows[1])
     return execution(name, "RUNNING")
@@ -173,7 +175,8 @@ def test_a_date_is_the_stages_local_date_on_which_the_night_began(world: World, 
 def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: World, shown: Shown) -> None:
     night(world, "old")
     document = shown(FakeServices(), "old")
-    assert (document["outcome"], document["status"], document["jobRuns"]) == (VERDICT["outcome"], "UNKNOWN", [])
+    assert (document["outcome"], document["status"]) == (VERDICT["outcome"], "UNKNOWN")
+    assert [run["jobRun"] for run in document["jobRuns"]] == ["jr_1-old"]
 
 
 def test_an_execution_without_a_verdict_shows_its_error(world: World, printed: Printed) -> None:

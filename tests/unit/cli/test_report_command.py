@@ -58,8 +58,7 @@ def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack:
     report = night_report(stack, "overnight", deployment.now)
     # Then
     (execution,) = report.executions
-    verdict, total = execution.verdict, report.figures.total
-    assert verdict is not None
+    verdict, total = execution.recorded, report.figures.total
     assert (total.done, total.failed, total.open) == (verdict["done"], verdict["failed"], verdict["open"]) == (2, 1, 0)
     assert (total.rows, total.rejects.total()) == (verdict["rows"], verdict["rejects"]) == (15, 2)
     assert [run.id for run in report.costs.job_runs] == ["jr_1"]
@@ -77,7 +76,7 @@ def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stac
         done(deployment, deployment.row(part.id), 1)
     # When, Then
     report = day_report(stack, MORNING.date(), deployment.now)
-    latency = report.figures.lanes[Lane.BATCH].latency.total()
+    latency = report.figures.lanes[Lane.BATCH].total_latency()
     assert latency is not None
     assert (latency.files, report.figures.total.files) == (3, 3)
     assert latency.p50 >= 20 * 60

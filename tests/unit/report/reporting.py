@@ -75,9 +75,9 @@ def cost_row(name: str = "jr_1", lane: Lane = Lane.BATCH, minute: int = 0, **cha
 
 NIGHT = ExecutionFacts(
     "night",
-    {"planned_at": iso_utc(MORNING), "runs": 1, "manifests": 2, "files": 20, "bytes": 2000, "micro_dollars": 1_900_000},
-    {"minutes": 4.0, "end": iso_utc(MORNING), "deadline": iso_utc(MORNING + timedelta(hours=1))},
-    {"outcome": "FAILED", "done": 1, "failed": 1, "open": 0, "rows": 100, "rejects": 3, "failed_files": 0}
+    {"planned_at": iso_utc(MORNING), "runs": 1, "manifests": 2, "files": 20, "bytes": 2000, "micro_dollars": 1_900_000}
+    | {"ends_at": iso_utc(MORNING + timedelta(minutes=4)), "deadline": iso_utc(MORNING + timedelta(hours=1))}
+    | {"outcome": "FAILED", "done": 1, "failed": 1, "open": 0, "rows": 100, "rejects": 3, "failed_files": 0}
     | {"damaged_objects": 0},
 )
 

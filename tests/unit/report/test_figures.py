@@ -14,8 +14,7 @@ from report.figures import (
     MAX_INTERVALS,
     MAX_NAMED_MANIFESTS,
     OLD_AFTER,
-    BacklogOverTime,
-    LatencyOverTime,
+    LaneFigures,
     ManifestFigures,
     arrival_of,
     cost_figures,
@@ -34,17 +33,17 @@ def test_every_percentile_matches_the_sorted_list(counts: dict[float, int]) -> N
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**5), st.integers(1, 9)), max_size=1000))
 def test_no_file_is_lost_when_intervals_are_joined(files: list[tuple[int, int, int]]) -> None:
-    latency, backlog = LatencyOverTime(), BacklogOverTime()
+    lane = LaneFigures()
     for arrived, seconds, number in files:
-        latency.add(arrived, seconds, number)
-        backlog.add(arrived, number, 10 * number)
-        backlog.add(arrived + seconds, -number, -10 * number)
+        lane.latency.add(arrived, {float(seconds): number})
+        lane.backlog.add(arrived, {"files": number, "bytes": 10 * number})
+        lane.backlog.add(arrived + seconds, {"files": -number, "bytes": -10 * number})
     # Then all files are counted, in a bounded number of points, and nothing waits at the end
-    assert sum(found.files for _, found in latency.points()) == sum(number for *_, number in files)
-    assert len(latency.points()) <= MAX_INTERVALS
-    assert len(backlog.points()) <= MAX_CHANGES + 1
-    assert all(number >= 0 and size == 10 * number for _, number, size in backlog.points())
-    assert not files or backlog.points()[-1].files == 0
+    assert sum(found.files for _, found in lane.latencies()) == sum(number for *_, number in files)
+    assert len(lane.latencies()) <= MAX_INTERVALS
+    assert len(lane.backlogs()) <= MAX_CHANGES + 1
+    assert all(number >= 0 and size == 10 * number for _, number, size in lane.backlogs())
+    assert not files or lane.backlogs()[-1].files == 0
 
 
 def test_manifests_are_counted_by_lane_dataset_and_reason() -> None:
@@ -77,7 +76,7 @@ def test_a_row_that_is_not_a_result_counts_nothing() -> None:
     for state in (State.SUPERSEDED, State.ABANDONED):
         figures.add(row(state=state))
     assert figures.total == ManifestCounts()
-    assert figures.lanes[Lane.BATCH].backlog.points() == []
+    assert figures.lanes[Lane.BATCH].backlogs() == []
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.FAILED])
@@ -96,12 +95,12 @@ def test_latency_and_backlog_match_the_files() -> None:
     figures.add(row("later", seconds=30, made=MORNING + timedelta(seconds=30)))
     figures.add(row("waits", state=State.QUEUED))
     lane = figures.lanes[Lane.BATCH]
-    latency = lane.latency.total()
+    latency = lane.total_latency()
     assert latency is not None
     assert (latency.files, latency.p50, latency.p99) == (20, 30, 60)
-    points = [(start - MORNING.timestamp(), found.longest) for start, found in lane.latency.points()]
+    points = [(start - MORNING.timestamp(), found.longest) for start, found in lane.latencies()]
     assert points == [(0, 60), (30, 30)]
-    assert lane.backlog.points()[-1] == (MORNING.timestamp() + 61, 10, 1000)
+    assert lane.backlogs()[-1] == (MORNING.timestamp() + 61, 10, 1000)
 
 
 def test_what_is_old_or_converted_again_is_in_no_chart() -> None:
@@ -109,7 +108,7 @@ def test_what_is_old_or_converted_again_is_in_no_chart() -> None:
     figures.add(row(made=MORNING - OLD_AFTER - timedelta(hours=1)))
     figures.add(row(generation=2))
     lane = figures.lanes[Lane.BATCH]
-    assert (lane.old_files, lane.again, lane.latency.total(), lane.counts.done) == (10, 1, None, 2)
+    assert (lane.old_files, lane.again, lane.total_latency(), lane.counts.done) == (10, 1, None, 2)
 
 
 def test_many_unfinished_manifests_are_counted_and_some_are_named() -> None:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -15,14 +15,18 @@ from lake.ledger import CommitReference, State, Tabled
 from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
-from report.days import DAYS, MAX_LISTED, SettledExecution, last_days, render_index
+from report.days import DAYS, MAX_LISTED, last_days, render_index
 from report.executions import deadline_kept
-from report.figures import cost_figures
+from report.figures import ExecutionFacts, cost_figures
 from report.html import MAX_ROWS, large, number, table
 from report.sections import render_page
 from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
 
 RUNS = cost_figures([cost_row()]).job_runs
+
+
+def night(**recorded: Any) -> ExecutionFacts:
+    return replace(NIGHT, recorded={**NIGHT.recorded, **recorded}, job_runs=RUNS)
 
 
 class Reader(HTMLParser):
@@ -105,7 +109,7 @@ def test_the_commands_of_its_texts_find_the_stack() -> None:
 
 def test_plan_and_outcome_stand_side_by_side() -> None:
     # Given an execution with job runs of 5 minutes until 5 minutes after the plan
-    done = replace(NIGHT, verdict={**(NIGHT.verdict or {}), "outcome": "SUCCEEDED"}, job_runs=RUNS)
+    done = night(outcome="SUCCEEDED")
     page = render_page(report_of(row(), costs=(cost_row(), cost_row("stream", Lane.STREAM)), executions=(done,)))
 
     def beside(name: str) -> list[str]:
@@ -147,7 +151,7 @@ def test_an_iceberg_table_has_its_commits_and_what_it_does_not_show_yet() -> Non
 def test_executions_are_in_order_of_time_and_headed_by_it() -> None:
     # Given executions that the ledger returns newest first
     hours = [f"2026-11-20T{hour:02}:30:00.000+00:00" for hour in (15, 9, 12)]
-    found = tuple(replace(NIGHT, name=f"n{at[11:13]}", plan={"planned_at": at}) for at in hours)
+    found = tuple(replace(night(planned_at=at), name=f"n{at[11:13]}", job_runs=()) for at in hours)
     # When
     page = render_page(report_of(executions=found))
     # Then
@@ -158,14 +162,13 @@ def test_executions_are_in_order_of_time_and_headed_by_it() -> None:
 @pytest.mark.parametrize(("seconds", "kept"), [(0, "met"), (59, "met"), (60, "1 minute late"), (170, "2 minutes late")])
 def test_a_deadline_is_missed_by_whole_minutes(seconds: int, kept: str) -> None:
     deadline = iso_utc(MORNING - timedelta(seconds=seconds))
-    run = cost_row(ended_at=iso_utc(MORNING))
-    night = replace(NIGHT, forecast={"deadline": deadline}, verdict={"outcome": "SUCCEEDED"}, job_runs=(run,))
-    assert deadline_kept(night) == kept
+    ended = replace(night(deadline=deadline, outcome="SUCCEEDED"), job_runs=(cost_row(ended_at=iso_utc(MORNING)),))
+    assert deadline_kept(ended) == kept
 
 
 def test_an_execution_that_failed_has_not_met_its_deadline_and_gives_its_reason() -> None:
     # Given a job run that ended long before the deadline, and published nothing
-    failed = replace(NIGHT, job_runs=RUNS, verdict={**(NIGHT.verdict or {}), "message": "1 manifest failed: <i>why"})
+    failed = night(message="1 manifest failed: <i>why")
     # When
     page = render_page(report_of(executions=(failed, failed)))
     # Then
@@ -198,24 +201,12 @@ def test_numbers_are_readable(shown: str, expected: str) -> None:
 
 
 NOW = datetime(2026, 11, 25, 6, tzinfo=UTC)
-SETTLED = SettledExecution(
-    "night",
-    "2026-11-24T22:00:00.000+00:00",
-    "2026-11-24T23:30:00.000+00:00",
-    "SUCCEEDED",
-    "",
-    1000,
-    500,
-    0,
-    0,
-    0,
-    0,
-)
+SETTLED = {"settled_at": "2026-11-24T23:30:00.000+00:00", "outcome": "SUCCEEDED", "message": "", "late_minutes": 0}
 
 
 def on(day: int, hour: int = 22, **changes: object) -> dict[str, object]:
     planned_at = iso_utc(datetime(2026, 11, day, hour, tzinfo=UTC))
-    return asdict(replace(SETTLED, name=f"n{day}-{hour}", planned_at=planned_at, **changes))  # type: ignore[arg-type]
+    return {**SETTLED, "bytes": 1000, "rows": 500, "name": f"n{day}-{hour}", "planned_at": planned_at, **changes}
 
 
 def test_days_begin_with_the_first_one_that_is_known() -> None:
