@@ -4,8 +4,7 @@ The key is not part of the stack. Its policy must allow the services that act in
 CloudWatch Logs. docs/deploy.md prints these statements.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -16,49 +15,17 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
 from infra.allow import allow
-from infra.functions import RouterFunction
-from infra.machines import Machines
-from infra.schedules import Schedules
 from lake.settings import Settings
 
-S3, DYNAMODB, SQS, SNS, KINESIS = "s3", "dynamodb", "sqs", "sns", "kinesis"
-
-
-@dataclass(frozen=True, slots=True)
-class KeyUse:
-    """The services through which a role uses the key."""
-
-    reads: tuple[str, ...]
-    """Services whose data the role reads: ``kms:Decrypt``."""
-    writes: tuple[str, ...] = ()
-    """Services to which the role writes data: ``kms:GenerateDataKey``."""
-
-
-READ_LEDGER = KeyUse((DYNAMODB,))
-READ_DOCUMENTS = KeyUse((DYNAMODB, S3))
-WRITE_DOCUMENTS = KeyUse((DYNAMODB, S3), (S3,))
-USES_OF_FUNCTIONS = {
-    "route": KeyUse((DYNAMODB, S3, SQS), (S3,)),
-    "plan": WRITE_DOCUMENTS,
-    "backfill": WRITE_DOCUMENTS,
-    "run_status": READ_DOCUMENTS,
-    "settle": WRITE_DOCUMENTS,
-    "sweep": WRITE_DOCUMENTS,
-    "catalog": READ_LEDGER,
-    "tables": WRITE_DOCUMENTS,
-    "stream_control": READ_LEDGER,
-    "promote": WRITE_DOCUMENTS,
-    "reprocess": READ_DOCUMENTS,
-    "resubmit": WRITE_DOCUMENTS,
-}
-"""Function -> its use of the key. DynamoDB decrypts a table's key for each caller, for writes too; it encrypts nothing
-for a caller (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html)."""
-PUBLISH_TO_TOPIC = KeyUse((SNS,), (SNS,))
-"""SNS, SQS and S3's multipart uploads require both actions of the sender (Amazon SNS Developer Guide, "Managing Amazon
-SNS encryption keys and costs"; Amazon S3 User Guide, "Uploading and copying objects using multipart upload")."""
-SEND_TO_QUEUE = KeyUse((SQS,), (SQS,))
-WRITE_OBJECTS = KeyUse((S3,), (S3,))
-READ_KINESIS = KeyUse((KINESIS,))
+DECRYPTS = frozenset(
+    {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "s3:GetObject", "sqs:ReceiveMessage"}
+)
+"""Actions that need ``kms:Decrypt``. DynamoDB decrypts a table's key for each caller, for writes too (but who writes
+here also reads), and encrypts nothing for a caller
+(https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html)."""
+ENCRYPTS = frozenset({"s3:PutObject", "sns:Publish", "sqs:SendMessage"})
+"""Actions that need ``kms:GenerateDataKey`` and ``kms:Decrypt`` (Amazon SNS Developer Guide, "Managing Amazon SNS
+encryption keys and costs"; Amazon S3 User Guide, "Uploading and copying objects using multipart upload")."""
 
 
 def encrypt(stack: Stack, key_arn: str) -> None:
@@ -90,38 +57,33 @@ def encrypt(stack: Stack, key_arn: str) -> None:
             child.kms_key_id = key_arn
 
 
-def grant_key(
-    settings: Settings,
-    functions: Mapping[str, RouterFunction],
-    job_roles: Sequence[iam.Role],
-    machines: Machines,
-    schedules: Schedules,
-) -> None:
-    """Let each role use the keys of the settings, only through the services that it calls.
+def grant_key(settings: Settings, job_roles: Sequence[iam.Role], roles: Iterable[iam.Role]) -> None:
+    """Let the roles use the keys of the settings, only through the services that they call.
 
-    Raises ``KeyError`` if a function has no entry in ``USES_OF_FUNCTIONS``.
+    ``roles`` have all of their other permissions by now, and include ``job_roles``.
     """
-    key_arn, input_key_arn = settings.encryption.kms_key, settings.input.kms_key
-    for read_key_arn in filter(None, (input_key_arn, settings.encryption.bootstrap_key)):
+    for key_arn in filter(None, (settings.input.kms_key, settings.encryption.bootstrap_key)):
         for role in job_roles:
-            allow_key(role, read_key_arn, KeyUse((S3,)))
-    if not key_arn:
-        return
-    for name, function in functions.items():
-        allow_key(function.role, key_arn, USES_OF_FUNCTIONS[name])
-    for role in job_roles:
-        allow_key(role, key_arn, WRITE_DOCUMENTS)
-    allow_key(schedules.role, key_arn, SEND_TO_QUEUE)
-    for machine in machines.all:
-        allow_key(machine.role, key_arn, PUBLISH_TO_TOPIC)
-    # Its Map reads the index of the plan.
-    allow_key(machines.overnight.role, key_arn, KeyUse((S3,)))
+            allow_key(role, key_arn, {"s3"})
+    if settings.encryption.kms_key:
+        for role in roles:
+            allow_key_as_used(role, settings.encryption.kms_key)
 
 
-def allow_key(role: iam.Role, key_arn: str, use: KeyUse) -> None:
-    """Let ``role`` use the key only through the services of ``use``."""
+def allow_key_as_used(role: iam.Role, key_arn: str) -> None:
+    """Let ``role`` use the key through the services whose data its permissions let it read or write."""
+    policy = role.node.find_child("DefaultPolicy")
+    assert isinstance(policy, iam.Policy)
+    found = (statement["Action"] for statement in policy.document.to_json()["Statement"])
+    actions = {action for item in found for action in ([item] if isinstance(item, str) else item)}
+    encrypts = {action.partition(":")[0] for action in actions & ENCRYPTS}
+    allow_key(role, key_arn, encrypts | {action.partition(":")[0] for action in actions & DECRYPTS}, encrypts)
+
+
+def allow_key(role: iam.Role, key_arn: str, decrypts: Collection[str], encrypts: Collection[str] = ()) -> None:
+    """Let ``role`` decrypt and encrypt by the key only through these services."""
     stack = Stack.of(role)
-    for action, services in (("kms:Decrypt", use.reads), ("kms:GenerateDataKey", use.writes)):
+    for action, services in (("kms:Decrypt", decrypts), ("kms:GenerateDataKey", encrypts)):
         if services:
-            via = [f"{service}.{stack.region}.{stack.url_suffix}" for service in services]
+            via = [f"{service}.{stack.region}.{stack.url_suffix}" for service in sorted(services)]
             allow(role, (action,), [key_arn], conditions={"StringEquals": {"kms:ViaService": via}})

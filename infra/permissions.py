@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.allow import allow, key_pattern
-from infra.encryption import WRITE_OBJECTS, allow_key
+from infra.encryption import allow_key_as_used
 from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.storage import Catalog, Storage
@@ -331,7 +331,7 @@ def add_optimizer(
     )
     allow(role, ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"), [logs], ANY_STREAM)
     if settings.encryption.kms_key:
-        allow_key(role, settings.encryption.kms_key, WRITE_OBJECTS)
+        allow_key_as_used(role, settings.encryption.kms_key)
     actions = ("glue:CreateTableOptimizer", "glue:UpdateTableOptimizer")
     allow(function.role, actions, catalog.iceberg_arns, ANY_TABLE)
     allow(function.role, ("iam:PassRole",), [role.role_arn], conditions=PASSED)

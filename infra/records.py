@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow, key_pattern
-from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
+from infra.encryption import allow_key, allow_key_as_used
 from infra.log_groups import add_log_group
 from infra.names import delivery_stream
 from lake.settings import RecordsRule, Settings
@@ -84,9 +84,9 @@ class Records(Construct):
         if record.kinesis_stream:
             allow(role, KINESIS_ACTIONS, [record.kinesis_stream])
         if self._settings.input_kms_key:
-            allow_key(role, self._settings.input_kms_key, WRITE_OBJECTS)
+            allow_key_as_used(role, self._settings.input_kms_key)
         if record.kinesis_kms_key:
-            allow_key(role, record.kinesis_kms_key, READ_KINESIS)
+            allow_key(role, record.kinesis_kms_key, {"kinesis"})
         return role
 
     def _destination(
