@@ -3,12 +3,11 @@
 from functools import partial
 from typing import cast
 
-import jsii
 from aws_cdk import CfnResource, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_notifications as s3_notifications
 from aws_cdk import aws_sqs as sqs
-from aws_cdk.interfaces.aws_s3 import IBucketRef
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
@@ -30,38 +29,6 @@ POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes
 """AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
 NOTIFICATIONS_HANDLER_ID = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
 """CDK's singleton: the function that writes a bucket's notification configuration at deploy time."""
-
-
-@jsii.implements(s3.IBucketNotificationDestination)
-class QueueOfBucket:
-    """A queue as the destination of one bucket's events.
-
-    CDK's class checks only the bucket's ARN, which has no account: another account can recreate a deleted bucket (IAM
-    User Guide, "The confused deputy problem").
-    """
-
-    def __init__(self, queue: sqs.Queue) -> None:
-        self._queue = queue
-
-    def bind(self, scope: Construct, bucket: IBucketRef) -> s3.BucketNotificationDestinationConfig:
-        """Let S3 send events of ``bucket``, as long as it belongs to the stack's account."""
-        self._queue.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal("s3.amazonaws.com")],
-                actions=["sqs:SendMessage"],
-                resources=[self._queue.queue_arn],
-                conditions={
-                    "ArnLike": {"aws:SourceArn": bucket.bucket_ref.bucket_arn},
-                    "StringEquals": {"aws:SourceAccount": Stack.of(scope).account},
-                },
-            )
-        )
-        return s3.BucketNotificationDestinationConfig(
-            arn=self._queue.queue_arn,
-            type=s3.BucketNotificationDestinationType.QUEUE,
-            # S3 sends a test message when it is configured: the queue's policy must exist before.
-            dependencies=[self._queue],
-        )
 
 
 class ArrivalQueues(Construct):
@@ -106,7 +73,23 @@ class ArrivalQueues(Construct):
 
         All kinds of ObjectCreated events are sent: an object of 4 GB arrives as CompleteMultipartUpload, not as Put.
         """
-        bucket.add_event_notification(s3.EventType.OBJECT_CREATED, QueueOfBucket(self.queue))
+        self.queue.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("s3.amazonaws.com")],
+                actions=["sqs:SendMessage"],
+                resources=[self.queue.queue_arn],
+                conditions={
+                    "ArnLike": {"aws:SourceArn": bucket.bucket_arn},
+                    "StringEquals": {"aws:SourceAccount": Stack.of(self).account},
+                },
+            )
+        )
+        # By its ARN, so that CDK adds no statement of its own: that one checks only the bucket's ARN, which has no
+        # account, and another account can recreate a deleted bucket (IAM User Guide, "The confused deputy problem").
+        queue = sqs.Queue.from_queue_arn(self, "Destination", self.queue.queue_arn)
+        bucket.add_event_notification(s3.EventType.OBJECT_CREATED, s3_notifications.SqsDestination(queue))
+        # S3 sends a test message when it is configured: the queue's policy must exist before.
+        bucket.node.find_child("Notifications").node.add_dependency(self.queue)
         handler = Stack.of(self).node.find_child(NOTIFICATIONS_HANDLER_ID)
         group = add_log_group(self, "NotifierLogs")
         function = cast("CfnResource", handler.node.find_child("Resource"))
