@@ -6,8 +6,7 @@ the functions comes from the Lambda runtime.
 
 import hashlib
 import shutil
-import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -19,11 +18,12 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from infra.allow import allow
-from infra.wheels import WHEELS_SUFFIX, AssetError, JobRuntime, check_wheels, unpack, write_entry
+from infra.wheels import WHEELS_SUFFIX, AssetError, JobRuntime, check_wheels, unpack
 from lake.settings import Settings, dump_settings
 
 SETTINGS_FILE = "settings.json"
 OWN_PACKAGES = ("lake", "report", "router")
+JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
 LIBRARIES = {
     "aws-lambda-powertools": "aws_lambda_powertools",
     "fastavro": "fastavro",
@@ -58,11 +58,11 @@ class Assets:
         libraries = None
         if wheels is not None and settings.uses_emr:
             emr_wheels = check_wheels(checkout, JobRuntime.emr(settings.emr.architecture))
-            libraries = unpack(emr_wheels, workspace / "libraries.zip")
+            libraries = unpack(emr_wheels, workspace / "libraries")
         settings_file = workspace / "settings.json"
         settings_file.write_text(dump_settings(settings), encoding="utf-8")
         self.functions = lambda_.Code.from_asset(str(build_lambda_asset(checkout, settings, workspace / "lambda")))
-        self.job_code = _asset(scope, "JobCode", build_job_zip(checkout, workspace / "job_code.zip"))
+        self.job_code = _asset(scope, "JobCode", build_job_code(checkout, workspace / "job_code"))
         self.stream_script = _asset(scope, "StreamScript", checkout / "streaming_job" / "main.py")
         self.batch_script = _asset(scope, "BatchScript", checkout / "batch_job" / "main.py")
         self.settings = _asset(scope, "Settings", settings_file)
@@ -110,41 +110,32 @@ def _wheels(scope: Construct, zip_file: Path, synthesizer: IStackSynthesizer) ->
 
 
 def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path:
-    """Fill ``folder`` with the code, its libraries and the settings, and return it."""
-    for package in OWN_PACKAGES:
-        for file in _sources(checkout / package, SOURCE_SUFFIXES):
-            copy = folder / file.relative_to(checkout)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+    """Fill ``folder`` with the functions' code, its libraries and the settings, and return it."""
+    _copy_packages(checkout, OWN_PACKAGES, SOURCE_SUFFIXES, folder)
     for name, module in LIBRARIES.items():
-        _copy_library(name, module, folder)
+        for file in distribution(name).files or []:
+            if file.parts[0] == module and file.suffix not in COMPILED_SUFFIXES:
+                _copy(Path(str(file.locate())), folder / file)
     (folder / SETTINGS_FILE).write_text(dump_settings(settings), encoding="utf-8")
     return folder
 
 
-def _sources(package: Path, suffixes: Collection[str]) -> list[Path]:
-    """Yield a package's files that are uploaded, in the same order everywhere; caches and others are left out."""
-    files = [file for file in sorted(package.rglob("*")) if file.suffix in suffixes]
-    if not files:
-        raise AssetError(f"the package {package.name} is missing in {package.parent}: deploy from a complete checkout")
-    return files
+def build_job_code(checkout: Path, folder: Path) -> Path:
+    """Fill ``folder`` with the packages that both jobs import, and return it."""
+    _copy_packages(checkout, JOB_PACKAGES, {".py"}, folder)
+    return folder
 
 
-def _copy_library(name: str, module: str, folder: Path) -> None:
-    for file in distribution(name).files or []:
-        if file.parts[0] == module and file.suffix not in COMPILED_SUFFIXES:
-            copy = folder / Path(*file.parts)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(Path(str(file.locate())), copy)
+def _copy_packages(checkout: Path, packages: Iterable[str], suffixes: Collection[str], folder: Path) -> None:
+    """Copy the files that are uploaded; caches and others are left out."""
+    for package in packages:
+        files = [file for file in (checkout / package).rglob("*") if file.suffix in suffixes]
+        if not files:
+            raise AssetError(f"the package {package} is missing in {checkout}: deploy from a complete checkout")
+        for file in files:
+            _copy(file, folder / file.relative_to(checkout))
 
 
-JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
-
-
-def build_job_zip(checkout: Path, target: Path) -> Path:
-    """Write the packages that both jobs import to ``target``; returns ``target``."""
-    with zipfile.ZipFile(target, "w") as archive:
-        for package in JOB_PACKAGES:
-            for file in _sources(checkout / package, {".py"}):
-                write_entry(archive, file.relative_to(checkout).as_posix(), file.read_bytes())
-    return target
+def _copy(file: Path, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, copy)

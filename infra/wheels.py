@@ -166,27 +166,14 @@ def _requirements(pins: Mapping[str, str]) -> bytes:
     return "".join(f"{name}=={version}\n" for name, version in pins.items()).encode()
 
 
-def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    """Add a compressed file to an archive, with the same bytes on every machine."""
-    entry = zipfile.ZipInfo(name, ZIP_TIME)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = 0o644 << 16
-    archive.writestr(entry, content)
-
-
-def unpack(zip_file: Path, target: Path) -> Path:
-    """Write the content of the wheels to the archive ``target``, the same bytes on every machine, and return it."""
-    content: dict[str, bytes] = {}
+def unpack(zip_file: Path, folder: Path) -> Path:
+    """Write the content of the wheels to ``folder``, and return it."""
     with zipfile.ZipFile(zip_file) as archive:
-        for entry in sorted(name for name in archive.namelist() if name != REQUIREMENTS):
-            with archive.open(entry) as stream, zipfile.ZipFile(stream) as wheel:
-                for name in wheel.namelist():
-                    if not name.endswith("/") and ".data/" not in name:
-                        content[name] = wheel.read(name)
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, body in sorted(content.items()):
-            write_entry(archive, name, body)
-    return target
+        for entry in archive.namelist():
+            if entry != REQUIREMENTS:
+                with archive.open(entry) as stream, zipfile.ZipFile(stream) as wheel:
+                    wheel.extractall(folder, (name for name in wheel.namelist() if ".data/" not in name))
+    return folder
 
 
 def _applies(dependency: Mapping[str, Any], runtime: JobRuntime) -> bool:
