@@ -1,10 +1,11 @@
 """EMR Serverless as an engine: an application for each lane that uses it, the role of its runs, and their launch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
+from aws_cdk.aws_s3_assets import Asset
 from constructs import Construct
 
 from infra.allow import allow, create_role
@@ -16,8 +17,7 @@ from lake.engines.description import MEMORY_GIB, WORKERS
 from lake.engines.emr_serverless import (
     DRIVER_GB,
     DRIVER_VCPUS,
-    STREAM_LAUNCH,
-    StreamLaunch,
+    EmrLaunch,
     heap_gb,
     log_group,
     stream_log_group,
@@ -65,10 +65,15 @@ class EmrApplication(Construct):
         vcpus: int,
         gigabytes: int,
         runs: int,
+        script: Asset,
+        spark_submit_parameters: str,
+        timeout_minutes: int,
     ) -> None:
-        """``vcpus``, ``gigabytes``, ``runs``: maximum that all job runs may use at the same time."""
+        """``vcpus``, ``gigabytes``, ``runs``: maximum that all job runs may use at the same time. The rest is as in
+        ``EmrLaunch``.
+        """
         super().__init__(scope, name)
-        settings, assets = parts.settings, parts.assets
+        settings, assets, resources = parts.settings, parts.assets, parts.resources
         self.log = add_log_group(self, "Log", log)
         application = emrserverless.CfnApplication
         self.application = application(
@@ -100,8 +105,22 @@ class EmrApplication(Construct):
         )
         # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
         allow(self.role, ("logs:DescribeLogGroups",), ["*"], "The action lists all log groups and has no resource.")
-        self.keeps_event_logs = not settings.encryption.kms_key
-        """EMR keeps event logs for its Spark UI in its own place, under its own key."""
+        self.launch = EmrLaunch(
+            application=self.application.attr_application_id,
+            role=self.role.role_arn,
+            entry_point=script.s3_object_url,
+            arguments=_script_arguments(assets, resources, Stack.of(self).region),
+            spark_submit_parameters=spark_submit_parameters,
+            timeout_minutes=timeout_minutes,
+            log_group=self.log.log_group_name,
+            log_uri=event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else "",
+            # EMR keeps event logs for its Spark UI in its own place, under its own key.
+            keeps_event_logs=not settings.encryption.kms_key,
+        )
+
+    def add_launch(self, functions: Iterable[RouterFunction], variable: str) -> None:
+        for item in functions:
+            item.function.add_environment(variable, self.launch.to_text())
 
     def allow_watch(self, role: iam.Role) -> None:
         self._allow_runs(role, "emr-serverless:GetJobRun")
@@ -130,18 +149,10 @@ class EmrBatch(EmrApplication):
             vcpus=max_vcpus,
             gigabytes=max_vcpus // worker[0] * worker[1],
             runs=settings.max_emr_runs,
+            script=assets.batch_script,
+            spark_submit_parameters=_spark_submit_parameters(assets, worker, worker),
+            timeout_minutes=settings.batch.run_timeout_minutes,
         )
-        self.substitutions = {
-            "EmrApplication": self.application.attr_application_id,
-            "EmrRole": self.role.role_arn,
-            "EmrEntryPoint": assets.batch_script.s3_object_url,
-            "EmrArguments": _script_arguments(assets, resources, Stack.of(self).region),
-            "EmrSparkSubmitParameters": _spark_submit_parameters(assets, worker, worker),
-            "EmrLogGroup": self.log.log_group_name,
-            "EmrLogUri": event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else NO_LOG_URI,
-            "EmrKeepsEventLogs": "yes" if self.keeps_event_logs else "no",
-        }
-        """Placeholder of the state machine -> value."""
 
     def allow_machine(self, role: iam.Role) -> None:
         self._allow_start(role, "emr-serverless:StartJobRun")
@@ -155,6 +166,7 @@ class EmrStream(EmrApplication):
     def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
         settings, assets, resources = parts.settings, parts.assets, parts.resources
         stream, runs = settings.stream, settings.stream.jobs
+        driver, executor = (DRIVER_VCPUS, DRIVER_GB), (WORKERS[stream.worker_type], MEMORY_GIB[stream.worker_type])
         super().__init__(
             scope,
             name,
@@ -164,25 +176,10 @@ class EmrStream(EmrApplication):
             vcpus=settings.stream_vcpus,
             gigabytes=int(runs * stream.units.gb),
             runs=runs,
-        )
-        driver = DRIVER_VCPUS, DRIVER_GB
-        executor = WORKERS[stream.worker_type], MEMORY_GIB[stream.worker_type]
-        self._launch = StreamLaunch(
-            application=self.application.attr_application_id,
-            role=self.role.role_arn,
-            entry_point=assets.stream_script.s3_object_url,
-            arguments=_script_arguments(assets, resources, Stack.of(self).region),
+            script=assets.stream_script,
             spark_submit_parameters=_spark_submit_parameters(assets, driver, executor, _scaling(stream)),
             timeout_minutes=STREAM_TIMEOUT_MINUTES,
-            log_group=self.log.log_group_name,
-            log_uri=event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else "",
-            keeps_event_logs=self.keeps_event_logs,
         )
-
-    def add_launch(self, functions: Mapping[str, RouterFunction]) -> None:
-        """Configure the functions that start a streaming run."""
-        for name in STARTERS:
-            functions[name].function.add_environment(STREAM_LAUNCH, self._launch.to_text())
 
     def allow_stream_start(self, role: iam.Role) -> None:
         """Start a run, after a check whether one exists."""

@@ -1,30 +1,34 @@
 """Everything that runs jobs of a stage: Glue's jobs, and the other engines that the settings name for a lane."""
 
-import re
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.emr_serverless import NOT_DEPLOYED, EmrBatch, EmrStream
+from infra.emr_serverless import NO_LOG_URI, NOT_DEPLOYED, STARTERS, EmrBatch, EmrStream
 from infra.functions import RouterFunction
 from infra.jobs import JobParts, Jobs
 from infra.log_groups import count_alarm_lines
-from infra.synth import CHECKOUT
+from infra.names import camel_case
+from lake.engines.emr_serverless import BATCH_LAUNCH, STREAM_LAUNCH, EmrLaunch
 
 
 class Engines:
     """The engines of a stage, behind one interface."""
 
     def __init__(self, scope: Construct, parts: JobParts, functions: Mapping[str, RouterFunction]) -> None:
-        """Create what the settings name, and configure the functions that start a streaming run."""
+        """Create what the settings name, and configure the functions that have the launch of a run."""
         self.jobs = Jobs(scope, "Jobs", parts)
         """Glue's jobs, which every stage has, because a verification runs on them."""
         self.emr_batch = EmrBatch(scope, "Emr", parts) if parts.settings.batch.uses_emr else None
         self.emr_stream = EmrStream(scope, "EmrStream", parts) if parts.settings.stream.on_emr else None
+        if self.emr_batch is not None:
+            # For ``doctor --canary``; the state machine has the values in its expressions.
+            self.emr_batch.add_launch([functions["plan"]], BATCH_LAUNCH)
         if self.emr_stream is not None:
-            self.emr_stream.add_launch(functions)
+            self.emr_stream.add_launch([functions[name] for name in STARTERS], STREAM_LAUNCH)
         self.stream = self.emr_stream or self.jobs
         self.all = tuple(item for item in (self.jobs, self.emr_batch, self.emr_stream) if item is not None)
         self.roles = [item.role for item in self.all]
@@ -34,10 +38,10 @@ class Engines:
     @property
     def substitutions(self) -> dict[str, str]:
         """Placeholders of the state machine ``overnight``, in addition to the name of Glue's job."""
+        launch = {item.name: NOT_DEPLOYED for item in fields(EmrLaunch)}
         if self.emr_batch is not None:
-            return self.emr_batch.substitutions
-        definition = (CHECKOUT / "statemachines" / "overnight.asl.json").read_text(encoding="utf-8")
-        return dict.fromkeys(re.findall(r"\$\{(Emr\w+)\}", definition), NOT_DEPLOYED)
+            launch = {name: str(value) or NO_LOG_URI for name, value in asdict(self.emr_batch.launch).items()}
+        return {f"Emr{camel_case(name)}": value for name, value in launch.items()}
 
     def allow_machine(self, role: iam.Role) -> None:
         """Start a run of the batch lane, wait for its end, and stop it with the execution."""

@@ -18,6 +18,7 @@ from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.jobs import USE_RULE
 from infra.log_groups import add_log_group
+from infra.names import camel_case
 from lake import layout
 from lake.ledger.table import INDEX_WAIT_SECONDS
 from lake.resource_names import ResourceNames
@@ -63,7 +64,6 @@ class Machines(Construct):
                 "HeldRounds": str(HELD_ROUNDS),
                 "MaxAttempts": str(settings.batch.max_attempts),
                 "WorkerType": settings.batch.worker_type,
-                "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
                 **engines.substitutions,
             },
         )
@@ -119,9 +119,9 @@ class Machine(Construct):
         """``name``: that of its file, ``stream_window`` for ``stream_window.asl.json``. ``invoked``: name -> ARN of
         each function; ``plan`` fills the placeholder ``PlanFunction``. ``substitutions``: the other placeholders.
         """
-        super().__init__(scope, _camel_case(name))
+        super().__init__(scope, camel_case(name))
         definition = (DEFINITIONS / f"{name}.asl.json").read_text(encoding="utf-8")
-        functions = {f"{_camel_case(key)}Function": arn for key, arn in invoked.items()}
+        functions = {f"{camel_case(key)}Function": arn for key, arn in invoked.items()}
         self.arn = Stack.of(self).format_arn(
             service="states",
             resource="stateMachine",
@@ -164,7 +164,3 @@ class Machine(Construct):
             [f"{executions}:*", f"{executions}/*"],
             "Executions and child executions of a Map Run get their names when they start.",
         )
-
-
-def _camel_case(name: str) -> str:
-    return name.title().replace("_", "")

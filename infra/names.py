@@ -103,7 +103,7 @@ class StackOutputs:
         texts = {name: getattr(self, name) for name in _NAMES} | asdict(self.resources)
         texts["shards"] = "" if self.shards == Shards() else str(self.shards.jobs)
         texts["records"] = json.dumps(self.records) if self.records else ""
-        return {output_key(name): text for name, text in texts.items() if text}
+        return {camel_case(name): text for name, text in texts.items() if text}
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> "StackOutputs":
@@ -112,10 +112,10 @@ class StackOutputs:
         Raises ``InvalidInputError`` if an output is missing: the stack was deployed from another version.
         """
         resources = [item.name for item in fields(ResourceNames)]
-        texts = {name: outputs.get(output_key(name), "") for name in (*resources, *_NAMES)}
+        texts = {name: outputs.get(camel_case(name), "") for name in (*resources, *_NAMES)}
         for name, text in texts.items():
             if not text and name not in OPTIONAL:
-                raise InvalidInputError(f"the stack has no output {output_key(name)}: deploy this version of the stack")
+                raise InvalidInputError(f"the stack has no output {camel_case(name)}: deploy this version of the stack")
         shards, records = Shards(int(texts.pop("shards") or 1)), json.loads(texts.pop("records") or "{}")
         names = ResourceNames(**{name: texts.pop(name) for name in resources})
         return cls(names, **texts, shards=shards, records=records)
@@ -124,5 +124,5 @@ class StackOutputs:
 _NAMES = tuple(item.name for item in fields(StackOutputs) if item.name != "resources")
 
 
-def output_key(field: str) -> str:
-    return "".join(word.title() for word in field.split("_"))
+def camel_case(name: str) -> str:
+    return name.title().replace("_", "")

@@ -18,7 +18,7 @@ from botocore.utils import parse_timestamp
 from lake.aws_types import GlueClient, S3Client, SQSClient
 from lake.documents import encode_document, get_document, parse_document, put_document
 from lake.engines import services_of
-from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
+from lake.engines.emr_serverless import STREAM_LAUNCH, EmrLaunch
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.faults import refuse_proxies
 from lake.ledger import Ledger
@@ -64,7 +64,7 @@ class Services:
     """None if the function changes no queue."""
     arrivals_queue: str = ""
     """URL of the queue of events; empty if this queue does not invoke the function."""
-    stream_launch: StreamLaunch | None = None
+    stream_launch: EmrLaunch | None = None
     """None if the engine of the streaming jobs needs no such values, or the function starts no streaming job."""
     optimizer_role: str = ""
     """ARN of the role with which Glue compacts Iceberg tables; empty if it compacts none."""
@@ -187,6 +187,6 @@ def container_services() -> Services:
         },
         sqs=session.client("sqs", config=CONTROL_CONFIG) if queue else None,
         arrivals_queue=queue,
-        stream_launch=StreamLaunch.from_text(launch) if launch else None,
+        stream_launch=EmrLaunch.from_text(launch) if launch else None,
         optimizer_role=os.environ.get(OPTIMIZER_ROLE, ""),
     )

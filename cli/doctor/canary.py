@@ -1,6 +1,5 @@
 """``doctor --canary``: each job of a deployed stack starts once, tries what a conversion needs, and leaves nothing."""
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
 from lake.documents import find_document
 from lake.engines import ENGINES, Engine, EngineDescription, emr_serverless
 from lake.engines.description import SUCCEEDED, Bill
-from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
+from lake.engines.emr_serverless import BATCH_LAUNCH, STREAM_LAUNCH, EmrLaunch
 from lake.errors import HybridRouterError
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
@@ -42,10 +41,8 @@ MAX_DURATION = timedelta(hours=1)
 NAME_TIME = "%Y%m%dT%H%M%S"
 WORKERS_OF_RUN = 2
 ARGUMENT = f"--{CANARY_ARGUMENT}"
-EXECUTORS = "--conf spark.dynamicAllocation.maxExecutors="
-"""The beginning of the last property in the state machine's expression; the plan provides its value."""
-SCALING = " ".join(
-    f"--conf spark.{name}=1"
+SCALING = "".join(
+    f" --conf spark.{name}=1"
     for name in ("dynamicAllocation.maxExecutors", "dynamicAllocation.initialExecutors", "executor.instances")
 )
 OF_STREAMS = ("mode", "retryPolicy")
@@ -95,34 +92,16 @@ def _start_on_glue(job: CanaryJob, request: CanaryRequest) -> str:
 
 
 def _start_on_emr(job: CanaryJob, request: CanaryRequest) -> str:
-    stream = job.lane == Lane.STREAM
-    if stream:
-        function = job.stack.functions.get_function_configuration(FunctionName=job.stack.outputs.stream_control)
-        launch = StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
-    else:
-        launch = _batch_launch(job.stack)
-    body = replace(launch, timeout_minutes=TIMEOUT_MINUTES).request(FIRST_SHARD, job.job, secrets.token_hex(16))
+    outputs, stream = job.stack.outputs, job.lane == Lane.STREAM
+    function, variable = (outputs.stream_control, STREAM_LAUNCH) if stream else (outputs.plan, BATCH_LAUNCH)
+    found = job.stack.functions.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
+    launch = replace(EmrLaunch.from_text(found[variable]), timeout_minutes=TIMEOUT_MINUTES)
+    body = launch.request(FIRST_SHARD, job.job, secrets.token_hex(16))
     body["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
     if not stream:
+        body["jobDriver"]["sparkSubmit"]["sparkSubmitParameters"] += SCALING
         body = {name: value for name, value in body.items() if name not in OF_STREAMS}
     return emr_serverless.run_id(launch.application, job.client.start_job_run(**body)["jobRunId"])
-
-
-def _batch_launch(stack: DeployedStack) -> StreamLaunch:
-    """Return the stack's values with which the expressions of the state machine ``overnight`` begin."""
-    machine = stack.sfn.describe_state_machine(stateMachineArn=stack.outputs.overnight)
-    states = json.loads(machine["definition"])["States"]["Runs"]["ItemProcessor"]["States"]
-    task = states["RunOnEmr"]["Arguments"]
-    submit, monitoring = task["JobDriver"]["SparkSubmit"], task["ConfigurationOverrides"]["MonitoringConfiguration"]
-    return StreamLaunch(
-        application=task["ApplicationId"],
-        role=task["ExecutionRoleArn"],
-        entry_point=submit["EntryPoint"],
-        arguments=_quoted(submit["EntryPointArguments"]),
-        spark_submit_parameters=_quoted(submit["SparkSubmitParameters"]).removesuffix(EXECUTORS) + SCALING,
-        timeout_minutes=TIMEOUT_MINUTES,
-        log_group=_quoted(monitoring.partition("'LogGroupName': ")[2]),
-    )
 
 
 def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
@@ -139,10 +118,6 @@ def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
         client = stack.open_client(engine.service)
         found.append(CanaryJob(stack, name, lane, job, engine, worker_type, client, dollars))
     return found
-
-
-def _quoted(expression: str) -> str:
-    return expression.split("'")[1]
 
 
 LOG_MINUTES = 3

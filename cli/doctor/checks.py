@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from cli.commands import DEFAULT_PLACE, Answer, Place
 from cli.errors import ExitCode, NotFoundError, NotReachableError, advise
 from cli.terminal import working
-from infra.names import code_version, output_key, stack_name, version_of
+from infra.names import camel_case, code_version, stack_name, version_of
 from infra.quotas import NeededQuota, needed_quotas
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, TerminalError
 from lake.faults import error_code
@@ -160,7 +160,7 @@ class Account:
             if settings.ledger.keep_days > 0 and settings.input.bucket:
                 yield _finding("versions", partial(self._check_versions, settings))
         yield _finding("stack", self._check_stack)
-        if topic := self._outputs.get(output_key("alarm_topic")):
+        if topic := self._outputs.get(camel_case("alarm_topic")):
             yield _finding("subscription", partial(self._check_subscription, topic))
 
     def _client(self, service: str) -> Any:  # noqa: ANN401

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lake.texts import printable
 
 if TYPE_CHECKING:
-    from lake.engines.emr_serverless import StreamLaunch
+    from lake.engines.emr_serverless import EmrLaunch
     from lake.ledger import StreamRow
     from lake.settings import Settings, StreamSettings
 
@@ -115,7 +115,7 @@ class EngineDescription(ABC):
         """End a run of the job at once. Raises botocore's errors."""
 
     @abstractmethod
-    def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> StreamRuns:  # noqa: ANN401
+    def stream_runs(self, client: Any, job: str, shard: str, launch: EmrLaunch | None) -> StreamRuns:  # noqa: ANN401
         """The runs of a shard's streaming job; ``launch`` has what a start needs on an engine without job resources."""
 
     @abstractmethod

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 STREAMING = "STREAMING"
 """The mode of a run without an end of its own (EMR Serverless API reference, StartJobRun)."""
 STREAM_LAUNCH = "STREAM_LAUNCH"
-"""The environment variable of the functions that start a streaming run on EMR Serverless."""
+BATCH_LAUNCH = "BATCH_LAUNCH"
+"""Environment variables with an ``EmrLaunch``: of the functions that start a streaming run on EMR Serverless, and of
+``plan``."""
 NO_RETRIES = 1
 """Maximum number of failed attempts of a streaming run in an hour: 1 means no retries (Amazon EMR Serverless User
 Guide, "Job resiliency"). A second attempt would have the id of the first one, which holds manifests; instead
@@ -74,8 +76,8 @@ Serverless job run cancellation with grace period"; the default of a streaming r
 
 
 @dataclass(frozen=True, slots=True)
-class StreamLaunch:
-    """The parameters of a streaming run's start, which the stack passes to functions in their environment."""
+class EmrLaunch:
+    """The parameters of a run's start, which the stack passes to functions in their environment."""
 
     application: str
     role: str
@@ -96,7 +98,7 @@ class StreamLaunch:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> StreamLaunch:
+    def from_text(cls, text: str) -> EmrLaunch:
         """Raises ``InvalidInputError``."""
         try:
             return cls(**json.loads(text))
@@ -193,7 +195,7 @@ class EmrServerless(EngineDescription):
         application, job_run = split_run_id(run)
         client.cancel_job_run(applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY)
 
-    def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
+    def stream_runs(self, client: Any, job: str, shard: str, launch: EmrLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
         assert launch is not None, "the stack passes it to each function that starts a streaming run"
         return EmrStreamRuns(client, job, shard, launch)
 
@@ -229,7 +231,7 @@ class EmrStreamRuns:
     emr: Any
     job: str
     shard: str
-    launch: StreamLaunch
+    launch: EmrLaunch
 
     def start(self, token: Callable[[timedelta], str]) -> str | None:
         """Starts no run while one is live: EMR Serverless would run both in parallel, or queue the second one. Callers

@@ -26,7 +26,7 @@ from lake.errors import TransientError
 from lake.faults import error_code
 
 if TYPE_CHECKING:
-    from lake.engines.emr_serverless import StreamLaunch
+    from lake.engines.emr_serverless import EmrLaunch
     from lake.ledger import StreamRow
     from lake.settings import Settings, StreamSettings
 
@@ -104,7 +104,7 @@ class Glue(EngineDescription):
     def end_run(self, glue: GlueClient, job: str, run: str) -> None:
         glue.batch_stop_job_run(JobName=job, JobRunIds=[run])
 
-    def stream_runs(self, glue: GlueClient, job: str, shard: str, launch: StreamLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
+    def stream_runs(self, glue: GlueClient, job: str, shard: str, launch: EmrLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
         return GlueStreamRuns(glue, job)
 
     def live_stream_runs(self, glue: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002

@@ -31,12 +31,12 @@ VALUES = {
     "IndexWaitSeconds": "0",
     "WatchSeconds": "1",
     "StopRounds": "2",
-    "RunTimeoutMinutes": "5",
+    "EmrTimeoutMinutes": "5",
     "WorkerType": "G.1X",
     "EmrSparkSubmitParameters": "--conf spark.dynamicAllocation.maxExecutors=1",
     "EmrLogGroup": "/aws/emr-serverless/stub",
     "EmrLogUri": "none",
-    "EmrKeepsEventLogs": "yes",
+    "EmrKeepsEventLogs": "True",
 }
 """Placeholder -> value, where it does not depend on the cloud."""
 BUCKET = "stubs"

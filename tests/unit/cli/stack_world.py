@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cli.deployed_stack import DeployedStack
-from infra.names import OPTIONAL, StackOutputs, output_key
+from infra.names import OPTIONAL, StackOutputs, camel_case
 from lake.layout import plan_summary_key
 from lake.settings.model import dump_settings
 from router.services import Services
@@ -74,7 +74,7 @@ class FakeServices:
 
 
 NAMES = [item.name for item in fields(StackOutputs) if item.name not in ("resources", *OPTIONAL)]
-OUTPUTS = {**{output_key(name): name for name in NAMES}, "Overnight": MACHINE}
+OUTPUTS = {**{camel_case(name): name for name in NAMES}, "Overnight": MACHINE}
 
 
 class FakeLambda:
@@ -97,7 +97,7 @@ class FakeLambda:
 
 
 def stack_with(functions: FakeLambda) -> DeployedStack:
-    resources = {output_key(name.removeprefix("--")): value for name, value in RESOURCES.to_arguments().items()}
+    resources = {camel_case(name.removeprefix("--")): value for name, value in RESOURCES.to_arguments().items()}
     unused: Any = None
     outputs = StackOutputs.from_outputs({**OUTPUTS, **resources})
     return DeployedStack(outputs, unused, unused, functions, unused, functions, unused)
@@ -105,7 +105,7 @@ def stack_with(functions: FakeLambda) -> DeployedStack:
 
 def stack_of(world: World, services: FakeServices, records: Mapping[str, str] | None = None) -> DeployedStack:
     """The stack whose buckets and ledger are the world's; ``records``: name -> dataset of each ``[[records]]``."""
-    resources = {output_key(name.removeprefix("--")): value for name, value in world.resources.to_arguments().items()}
+    resources = {camel_case(name.removeprefix("--")): value for name, value in world.resources.to_arguments().items()}
     names = {**OUTPUTS, "BatchJob": "hybrid-router-dev-batch"}
     fake: Any = services
     outputs = StackOutputs.from_outputs({**resources, **names, **({"Records": json.dumps(records)} if records else {})})

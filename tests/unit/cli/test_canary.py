@@ -29,7 +29,7 @@ from lake.canary import BODY, CanaryRequest, CheckResult
 from lake.documents import to_json
 from lake.engines import ENGINES, Engine
 from lake.engines.description import Bill
-from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
+from lake.engines.emr_serverless import STREAM_LAUNCH, EmrLaunch
 from lake.layout import canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import Settings
@@ -176,7 +176,7 @@ def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World,
 
 def test_a_streaming_run_on_emr_differs_from_the_stacks_only_in_an_argument(stack: DeployedStack) -> None:
     # Given the functions that start the stream on EMR Serverless
-    launch = StreamLaunch("00app", "role", "s3://code/main.py", "--a 1", "--conf x=y", 1440, "/logs")
+    launch = EmrLaunch("00app", "role", "s3://code/main.py", "--a 1", "--conf x=y", 1440, "/logs")
     functions: Any = SimpleNamespace(
         get_function_configuration=lambda **_: {"Environment": {"Variables": {STREAM_LAUNCH: launch.to_text()}}}
     )

@@ -40,7 +40,7 @@ from cli.errors import ExitCode, NotReachableError, errors_on_stderr
 from cli.local_clouds import LOCAL_PROFILE, aws_on_local_cloud, local_config, local_state
 from cli.main import app, run
 from cli.terminal import format_table, print_table
-from infra.names import OPTIONAL, StackOutputs, output_key
+from infra.names import OPTIONAL, StackOutputs, camel_case
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from lake.resource_names import ResourceNames
 from local.isolation import REGION, AccessKey
@@ -218,7 +218,7 @@ def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
 def session() -> Mock:
     """A session of boto3 in an account with one stack."""
     names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
-    outputs = [{"OutputKey": output_key(name), "OutputValue": "hybrid-router-prod-eu"} for name in names]
+    outputs = [{"OutputKey": camel_case(name), "OutputValue": "hybrid-router-prod-eu"} for name in names]
     session = Mock()
     session.client.return_value.describe_stacks.return_value = {"Stacks": [{"Outputs": outputs}]}
     return session
@@ -239,7 +239,7 @@ def test_an_invocation_that_gets_no_answer_is_not_begun_again(monkeypatch: pytes
     # Given a Lambda that accepts requests and never answers
     monkeypatch.setattr("cli.deployed_stack.INVOKE_CONFIG", INVOKE_CONFIG.merge(Config(read_timeout=0.1)))
     names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
-    outputs = {output_key(name): "hybrid-router-prod-eu" for name in names}
+    outputs = {camel_case(name): "hybrid-router-prod-eu" for name in names}
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
         stack = DeployedStack.connect(outputs, boto3.Session("id", "secret", region_name=REGION), endpoint)

@@ -7,7 +7,7 @@ import pytest
 from infra.emr_serverless import STARTERS
 from infra.synth import synth
 from lake.engines.description import Units
-from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
+from lake.engines.emr_serverless import STREAM_LAUNCH, EmrLaunch
 from lake.layout import SPARK_LOGS
 from lake.settings import EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import needed_capacity, spark_properties
@@ -84,12 +84,12 @@ def grants(assembly: Assembly) -> set[tuple[str, str]]:
     return {(role, action) for role, action, _ in assembly.grants() if not action.startswith("kms:")}
 
 
-def launch_of(assembly: Assembly) -> StreamLaunch:
+def launch_of(assembly: Assembly) -> EmrLaunch:
     """The parameters of the functions that start a streaming run."""
     functions = assembly.resources("AWS::Lambda::Function").values()
     texts = {body["Environment"]["Variables"].get(STREAM_LAUNCH) for body in functions if "Environment" in body}
     (text,) = texts - {None}
-    return StreamLaunch.from_text(text)
+    return EmrLaunch.from_text(text)
 
 
 def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:

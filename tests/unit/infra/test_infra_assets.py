@@ -31,6 +31,7 @@ from infra.wheels import (
     unpack,
     write_zip,
 )
+from lake.engines.emr_serverless import BATCH_LAUNCH
 from lake.settings import Settings
 from local.engines.emr_serverless import spark_properties
 from tests.unit.infra.conftest import Assembly
@@ -242,6 +243,7 @@ def _without_wheels(template: dict[str, Any]) -> dict[str, Any]:
         for arguments in ("DefaultArguments", "DefinitionSubstitutions"):
             for argument in ARGUMENTS:
                 body.get("Properties", {}).get(arguments, {}).pop(argument, None)
+        body.get("Properties", {}).get("Environment", {}).get("Variables", {}).pop(BATCH_LAUNCH, None)
     return template
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from infra.names import stack_name
-from lake.engines.emr_serverless import StreamLaunch
+from lake.engines.emr_serverless import EmrLaunch
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import (
     DatasetRule,
@@ -304,7 +304,7 @@ def test_a_night_takes_what_the_stream_leaves(changes: dict[str, Any], runs: int
 
 
 ON_EMR = {"engine": "emr-serverless"}
-LAUNCH = StreamLaunch("00app", "arn", "s3://code/main.py", "--a 1 --b 2", "--conf x=y", 1440, "/logs")
+LAUNCH = EmrLaunch("00app", "arn", "s3://code/main.py", "--a 1 --b 2", "--conf x=y", 1440, "/logs")
 
 
 def test_the_stream_takes_vcpus_and_no_dpus() -> None:
@@ -328,10 +328,10 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
 
 
 def test_how_a_run_is_started_is_read_back() -> None:
-    assert StreamLaunch.from_text(LAUNCH.to_text()) == LAUNCH
+    assert EmrLaunch.from_text(LAUNCH.to_text()) == LAUNCH
     for text in ("", "{}", "[]", '{"application": "a", "more": 1}'):
         with pytest.raises(InvalidInputError, match=r"STREAM_LAUNCH cannot be read .* deploy the stack again"):
-            StreamLaunch.from_text(text)
+            EmrLaunch.from_text(text)
 
 
 @pytest.mark.parametrize(("shard", "more"), [("1", []), ("clicks", ["--stream_shard", "clicks"])])

@@ -10,12 +10,12 @@ import boto3
 from botocore.exceptions import ClientError
 from botocore.validate import validate_parameters
 
-from lake.engines.emr_serverless import TERMINAL_STATES, StreamLaunch
+from lake.engines.emr_serverless import TERMINAL_STATES, EmrLaunch
 
 ON_EMR = {"engine": "emr-serverless"}
 """Settings of the stream lane."""
 APPLICATION = "00stream"
-LAUNCH = StreamLaunch(
+LAUNCH = EmrLaunch(
     APPLICATION,
     "arn:aws:iam::111122223333:role/stream",
     "s3://code/main.py",

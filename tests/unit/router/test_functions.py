@@ -21,7 +21,7 @@ from botocore.parsers import ResponseParserError
 from botocore.utils import parse_timestamp
 
 from infra.functions import ROUTE_TIMEOUT_SECONDS, SPECS, FunctionSpec
-from lake.engines.emr_serverless import StreamLaunch
+from lake.engines.emr_serverless import EmrLaunch
 from lake.errors import InvalidInputError, OwnershipError, TerminalError
 from lake.settings import dump_settings, parse_settings
 from router.entry import lambda_handler
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize(("engine", "launch"), [("glue", None), ("emr-serverless", LAUNCH)])
 def test_settings_are_parsed_once_per_container(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, launch: StreamLaunch | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, launch: EmrLaunch | None
 ) -> None:
     # Given the environment of a Lambda; with streaming jobs on EMR Serverless it has the parameters of their start
     file = tmp_path / "settings.json"
