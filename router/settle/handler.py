@@ -66,8 +66,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
                 published.add(row)
     # If a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
     if not tally.in_progress:
-        for damage in published.find_damage(services):
-            tally.add_damage(damage)
+        tally.damaged_objects, tally.damaged = published.find_damage(services)
     verdict = judge_execution(tally, services.settings.alarms.max_quarantined_share, len(summary["manifestIds"]))
     recorded = services.ledger.executions.get(execution) or {}
     if recorded.get("verdict", {}).get("settled_at", "") > iso_utc(tally.now):

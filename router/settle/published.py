@@ -4,9 +4,8 @@ It lists the dates of the datasets to see whether all objects of an execution's 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 from lake.aws_types import S3Client
@@ -34,15 +33,7 @@ class DamagedObject:
     """Rest of a sentence that begins with the URI."""
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """The number of damaged objects, and the first ``MAX_NAMED_OBJECTS`` of them."""
-
-    objects: int
-    named: tuple[DamagedObject, ...] = ()
-
-
-def _find_damage(services: Services, row: ManifestRow) -> Damage:
+def _find_damage(services: Services, row: ManifestRow) -> list[DamagedObject]:
     """Compare each object with the commit document, and with its ETag in the result document: two GETs, and in each
     bucket with objects of the manifest a listing of its prefix. Raises ``ClientError`` if S3 refused a request.
     """
@@ -51,7 +42,7 @@ def _find_damage(services: Services, row: ManifestRow) -> Damage:
     try:
         document = read_commit(services.s3, control, reference)
     except InvalidDocumentError as error:
-        return Damage(1, (DamagedObject(row.id, f"s3://{control}/{reference.key}", f"cannot be used: {error}"),))
+        return [DamagedObject(row.id, f"s3://{control}/{reference.key}", f"cannot be used: {error}")]
     try:
         result = read_result(services.s3, control, document.manifest, document.generation)
         # Keys are unique: keys of lake and quarantine have different suffixes.
@@ -70,8 +61,7 @@ def _find_damage(services: Services, row: ManifestRow) -> Damage:
             elif item is not None and etags.get(key, etag) != etag:
                 problems.append((bucket, key, "was replaced after it was published"))
     problems += [(bucket, key, "is missing") for bucket, key in sorted(missing)]
-    named = (DamagedObject(row.id, f"s3://{bucket}/{key}", problem) for bucket, key, problem in problems)
-    return Damage(len(problems), tuple(islice(named, MAX_NAMED_OBJECTS)))
+    return [DamagedObject(row.id, f"s3://{bucket}/{key}", problem) for bucket, key, problem in problems]
 
 
 MAX_NAMED_FILES = 100
@@ -146,8 +136,8 @@ class PublishedManifests:
         documents = self._expected[buckets.control_bucket, key[: key.rindex("/") + 1]]
         documents.append(_Expected(key.removesuffix(".json"), row.id, None))
 
-    def find_damage(self, services: Services) -> Iterator[Damage]:
-        """Damaged objects of all manifests, including lost commit documents.
+    def find_damage(self, services: Services) -> tuple[int, list[DamagedObject]]:
+        """The number of damaged objects, including lost commit documents, and the first ``MAX_NAMED_OBJECTS`` of them.
 
         It lists folders, 1,000 objects to a request, and never needs more requests than one listing per manifest.
         Only if a listing differs from a row's digest, the manifest's documents are read to find the objects that
@@ -160,18 +150,19 @@ class PublishedManifests:
             for (bucket, folder), expected in self._expected.items()
             for some in batches_of(sorted(expected, key=lambda item: item.prefix), MANIFESTS_PER_LISTING)
         ]
-        missing, named = Counter[str](), 0
+        missing, objects, named = Counter[str](), 0, list[DamagedObject]()
         for found in in_parallel(lambda listing: _suspects(services.s3, *listing), listings, PARALLEL_READS):
             missing.update(found)
         for ids in batches_of(sorted(missing)):
             rows = services.ledger.manifests.get_many(ids)
             done = [row for row in rows if row is not None and row.state == State.DONE]
             # In an emptied bucket, most objects are only counted, because a comparison takes four requests each.
-            compared = [row for row in done if named < MAX_NAMED_OBJECTS or not missing[row.id]]
-            for damage in in_parallel(lambda row: _find_damage(services, row), compared, PARALLEL_READS):
-                named += len(damage.named)
-                yield damage
-            yield Damage(sum(missing[row.id] for row in done) - sum(missing[row.id] for row in compared))
+            compared = [row for row in done if len(named) < MAX_NAMED_OBJECTS or not missing[row.id]]
+            for damaged in in_parallel(lambda row: _find_damage(services, row), compared, PARALLEL_READS):
+                objects += len(damaged)
+                named += damaged[: MAX_NAMED_OBJECTS - len(named)]
+            objects += sum(missing[row.id] for row in done) - sum(missing[row.id] for row in compared)
+        return objects, named
 
 
 def _suspects(s3: S3Client, bucket: str, folder: str, expected: Sequence[_Expected]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from lake.errors import TerminalError
 from lake.ledger import ManifestCounts, ManifestRow, State
 from lake.settings import NotifyQuarantine
 from lake.texts import format_count, printable, with_options
-from router.settle.published import MAX_NAMED_FILES, MAX_NAMED_OBJECTS, Damage, DamagedObject, UnreadableFile
+from router.settle.published import MAX_NAMED_FILES, DamagedObject, UnreadableFile
 
 MAX_NAMED_SHARES = 3
 """Maximum number of datasets that the message names."""
@@ -75,10 +75,6 @@ class Tally(ManifestCounts):
         self.open += manifests
         self.lost += manifests
         self.first_lost = self.first_lost or error
-
-    def add_damage(self, damage: Damage) -> None:
-        self.damaged_objects += damage.objects
-        self.damaged += damage.named[: MAX_NAMED_OBJECTS - len(self.damaged)]
 
     def above(self, share: float) -> list[tuple[float, str]]:
         """Shares and names of the datasets with more than ``share`` in the quarantine, the largest share first."""

@@ -16,7 +16,7 @@ from lake.time import iso_utc
 from report.figures import ManifestFigures
 from router.plan.handler import plan
 from router.settle import handler
-from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject, UnreadableFile
+from router.settle.published import UnreadableFile
 from router.settle.verdict import (
     MAX_NAMED_DATASETS,
     MAX_NAMED_MANIFESTS,
@@ -127,16 +127,12 @@ def test_the_setting_decides_who_hears_of_the_quarantine_and_of_no_failure(
 
 
 def test_a_verdict_has_a_bounded_size_whatever_the_outcome_of_the_night() -> None:
-    # Given: a night in which everything has failed, and every object was deleted
+    # Given: a night in which everything has failed
     rows = [replace(ROW, id=f"m{number}", state=State.FAILED, reason="x" * 5000) for number in range(1000)]
-    lost = Damage(30, tuple(DamagedObject("m", f"s3://lake/{number}", "is missing") for number in range(20)))
     # When
     tally = tallied(*rows)
-    for _ in rows:
-        tally.add_damage(lost)
     # Then
     assert (tally.failed, len(tally.not_done)) == (1000, MAX_NAMED_MANIFESTS)
-    assert (tally.damaged_objects, len(tally.damaged)) == (30_000, MAX_NAMED_OBJECTS)
     assert len(judge_execution(tally).message) < 2 * MAX_QUOTED_CHARACTERS
 
 
