@@ -30,7 +30,7 @@ from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import SCHEME, InputFile, LocalFile
 from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
-from router.route.decide_lane import GONE_CODES, Attribute, Attributes, NotRead, read_attribute, read_until_decided
+from router.route.decide_lane import GONE_CODES, Attribute, NotRead, decide_lane, read_attribute
 
 TRIAL_DATASET = "tried"
 """Dataset of a file that matches no rule: it is converted anyway."""
@@ -40,9 +40,9 @@ UNKNOWN = {
 }
 
 
-def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:
+def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> dict[Attribute, dict[str, str]]:
     """Parse the options ``--tag`` and ``--metadata``; names of metadata are in lower case, as S3 keeps them."""
-    attributes: Attributes = {}
+    attributes: dict[Attribute, dict[str, str]] = {}
     if tags:
         attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
     if metadata:
@@ -82,7 +82,7 @@ def try_command(
     key, size = key or (found.key if is_object else local_key), found.size
     arrival = ObjectVersion.of(chosen.input.bucket or "input", key, "tried", size, now, None)
     read = partial(read_attribute, s3, found) if is_object else UNKNOWN.__getitem__
-    decision = read_until_decided(arrival, chosen, now, attributes, read)
+    decision = decide_lane(arrival, chosen, now, lambda name: attributes[name] if name in attributes else read(name))
     partition = Partition.of(decision.dataset or TRIAL_DATASET, now)
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
         conversion = Conversion(output, chosen.convert, ALL_CORES, lambda _: None, where)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import partial
 from zoneinfo import ZoneInfo
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -46,8 +45,8 @@ class NotRead:
     """S3's answer."""
 
 
-Attributes = dict[Attribute, Mapping[str, str] | NotRead]
-"""The attributes of an object that were read, each with values by name."""
+Read = Callable[[Attribute], Mapping[str, str] | NotRead]
+"""Reads an attribute of one object: its values by name."""
 
 
 def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None:
@@ -80,15 +79,11 @@ class LaneDecision:
     dataset: str | None
     reason: str
     """Why it has this lane, or why the arrival is ignored: a sentence for people."""
-    unread: Attribute | None = None
-    """An attribute that can make the file urgent: read it and decide again. Until then the other rules decide."""
     urgent: bool = False
 
 
-def decide_lane(
-    arrival: ObjectVersion, settings: Settings, now: datetime, attributes: Attributes | None = None
-) -> LaneDecision:
-    """The lane of an arrival at ``now`` (aware).
+def decide_lane(arrival: ObjectVersion, settings: Settings, now: datetime, read: Read = lambda _: {}) -> LaneDecision:
+    """The lane of an arrival at ``now`` (aware). Raises the errors of ``read``, which is called only if it can matter.
 
     The order is: ignored keys; files that are too large for the stream lane; urgency by key, size, tags, metadata; peak
     hours of the dataset, if the stream lane has room (``spill``); everything else waits for the overnight run. An
@@ -104,13 +99,13 @@ def decide_lane(
     if arrival.size > limit:
         reason = f"larger than what the stream lane converts in time ({arrival.size} > {limit} bytes)"
         return LaneDecision(Lane.BATCH, dataset, reason)
-    urgent, notes, unread = _urgency(arrival, rule, settings, attributes or {})
+    urgent, notes = _urgency(arrival, rule, settings, read)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
     lane, reason = Lane.BATCH, WAITS
     if rule.peak and (window := peak_window(settings.peak, settings.time_zone, now)) is not None:
         lane, reason = Lane.STREAM, f"peak hours {window} {settings.time_zone}"
-    return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
+    return LaneDecision(lane, dataset, "; ".join((reason, *notes)))
 
 
 def spill(decision: LaneDecision) -> LaneDecision:
@@ -145,30 +140,24 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     return None
 
 
-def _urgency(
-    arrival: ObjectVersion, rule: DatasetRule, settings: Settings, attributes: Attributes
-) -> tuple[str | None, list[str], Attribute | None]:
-    """Why the file is urgent, or None; notes about unread attributes; and the attribute to read next, or None."""
+def _urgency(arrival: ObjectVersion, rule: DatasetRule, settings: Settings, read: Read) -> tuple[str | None, list[str]]:
+    """Why the file is urgent, or None; and notes about attributes that were not read."""
     for key in settings.urgent.keys:
         if fnmatchcase(arrival.key, key):
-            return f"urgent: the key matches {key}", [], None
+            return f"urgent: the key matches {key}", []
     if rule.urgent.takes_size(arrival.size):
-        return f"urgent: its size ({format_count(arrival.size, 'byte')}) is within datasets.urgent", [], None
+        return f"urgent: its size ({format_count(arrival.size, 'byte')}) is within datasets.urgent", []
     notes: list[str] = []
     for attribute, patterns in ((Attribute.TAGS, rule.urgent.tags), (Attribute.METADATA, rule.urgent.metadata)):
-        if not patterns:
-            continue
-        found = attributes.get(attribute)
-        if found is None:
-            return None, notes, attribute
+        found = read(attribute) if patterns else {}
         if isinstance(found, NotRead):
             notes.append(f"its {attribute} were not read: {found.reason}")
             continue
         for pattern in patterns:
             name, _, value = pattern.partition("=")
             if name in found and fnmatchcase(found[name], value):
-                return f"urgent: {pattern} is in its {attribute}", [], None
-    return None, notes, None
+                return f"urgent: {pattern} is in its {attribute}", []
+    return None, notes
 
 
 GONE_CODES = frozenset({"404", "405", "412", "MethodNotAllowed", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
@@ -188,22 +177,25 @@ def decide_lanes(
     Only decisions that depend on tags or metadata cost requests: at most one for each of the two. Peak files for which
     the stream lane has no room spill to the batch lane.
     """
-    decided = {arrival: decide_lane(arrival, services.settings, now) for arrival in arrivals}
-    decisions: dict[ObjectVersion, LaneDecision | NoAnswer] = {**decided}
-    waiting = [arrival for arrival, decision in decided.items() if decision.unread is not None]
-    attributes: dict[ObjectVersion, Attributes] = {arrival: {} for arrival in waiting}
+    files, not_read = list(arrivals), list[tuple[Attribute, NotRead]]()
 
-    def read_and_decide(arrival: ObjectVersion) -> LaneDecision | NoAnswer:
-        read = partial(read_attribute, services.s3, arrival)
+    def decide(arrival: ObjectVersion) -> LaneDecision | NoAnswer:
+        def read(attribute: Attribute) -> Mapping[str, str] | NotRead:
+            found = read_attribute(services.s3, arrival, attribute)
+            if isinstance(found, NotRead):
+                not_read.append((attribute, found))
+            return found
+
         try:
-            return read_until_decided(arrival, services.settings, now, attributes[arrival], read)
+            return decide_lane(arrival, services.settings, now, read)
         except (BotoCoreError, ClientError) as error:
             logger.warning("lane not decided: the event is redelivered", key=arrival.key, error=str(error))
             return NO_ANSWER
 
-    if waiting:
-        decisions.update(zip(waiting, in_parallel(read_and_decide, waiting), strict=True))
-        _log_not_read(attributes.values())
+    # Only for requests are threads worth their time.
+    requests = any(rule.urgent.tags or rule.urgent.metadata for rule in services.settings.datasets)
+    decisions = dict(zip(files, in_parallel(decide, files) if requests else map(decide, files), strict=True))
+    _log_not_read(not_read)
     peak = {
         arrival: decision
         for arrival, decision in decisions.items()
@@ -213,19 +205,6 @@ def decide_lanes(
         admitted = admit_peak_files(services, peak)
         decisions.update((file, spill(decision)) for file, decision in peak.items() if file not in admitted)
     return decisions
-
-
-def read_until_decided(
-    arrival: ObjectVersion,
-    settings: Settings,
-    now: datetime,
-    attributes: Attributes,
-    read: Callable[[Attribute], Mapping[str, str] | NotRead],
-) -> LaneDecision:
-    """Read the needed attributes into ``attributes``, and decide. Raises the errors of ``read``."""
-    while (unread := (decision := decide_lane(arrival, settings, now, attributes)).unread) is not None:
-        attributes[unread] = read(unread)
-    return decision
 
 
 def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> Mapping[str, str] | NotRead:
@@ -255,11 +234,9 @@ def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> M
         return NotRead(f"S3 refused the request ({code})", str(error))
 
 
-def _log_not_read(read: Iterable[Attributes]) -> None:
+def _log_not_read(found: Iterable[tuple[Attribute, NotRead]]) -> None:
     """Log one line for each reason, because a missing permission concerns many files."""
-    values = (item for attributes in read for item in attributes.items())
-    found = Counter((attribute, value) for attribute, value in values if isinstance(value, NotRead))
-    for (attribute, value), files in found.items():
+    for (attribute, value), files in Counter(found).items():
         logger.warning(
             f"{attribute} not read: the other rules decide the lane of the files",
             reason=value.reason,

@@ -4,6 +4,7 @@ Clocks are UTC; the deployment is in Berlin.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -161,14 +162,14 @@ NO_TAGS = "its tags were not read: gone (404)"
 
 def decided(
     urgent: dict[str, Any],
-    attributes: dict[Attribute, Any] | None = None,
+    read: Callable[[Attribute], Any] = lambda _: {},
     *,
     size: int = 100,
     now: datetime = SATURDAY,
 ) -> LaneDecision:
     rules = [{"name": "orders", "prefix": "orders/", "urgent": urgent}, {"name": "{folder}"}]
     settings = parse_settings({"stage": "test", "datasets": rules})
-    return decide_lane(file_of("orders/a.json", size), settings, now, attributes or {})
+    return decide_lane(file_of("orders/a.json", size), settings, now, read)
 
 
 @pytest.mark.parametrize(
@@ -184,41 +185,40 @@ def decided(
 )
 def test_a_size_can_be_urgent(urgent: dict[str, Any], size: int, is_urgent: bool) -> None:
     reason = f"urgent: its size ({size} bytes) is within datasets.urgent" if is_urgent else WAITS
-    expected = (Lane.STREAM if is_urgent else Lane.BATCH, reason, None)
     decision = decided(urgent, size=size)
-    assert (decision.lane, decision.reason, decision.unread) == expected
+    assert (decision.lane, decision.reason) == (Lane.STREAM if is_urgent else Lane.BATCH, reason)
 
 
 @pytest.mark.parametrize(
-    ("attributes", "reason", "unread"),
+    ("attributes", "reason"),
     [
-        ({}, WAITS, TAGS),
-        ({TAGS: {}}, WAITS, METADATA),
-        ({TAGS: {"priority": "high"}}, "urgent: priority=high is in its tags", None),
-        ({TAGS: {"priority": "higher"}}, WAITS, METADATA),
-        ({TAGS: {"Priority": "high", "x": "priority=high"}}, WAITS, METADATA),
-        ({TAGS: {"stage": ""}}, "urgent: stage=* is in its tags", None),
-        ({TAGS: {"path": "a=b"}}, "urgent: path=a=b is in its tags", None),
-        ({TAGS: {}, METADATA: {}}, WAITS, None),
-        ({TAGS: {}, METADATA: {"feed": "live-1"}}, "urgent: feed=live* is in its metadata", None),
-        ({TAGS: {}, METADATA: {"priority": "high"}}, WAITS, None),
-        ({TAGS: GONE}, f"{WAITS}; {NO_TAGS}", METADATA),
-        ({TAGS: GONE, METADATA: DENIED}, f"{WAITS}; {NO_TAGS}; its metadata were not read: access denied (403)", None),
-        ({TAGS: DENIED, METADATA: {"feed": "live"}}, "urgent: feed=live* is in its metadata", None),
+        ({TAGS: {"priority": "high"}}, "urgent: priority=high is in its tags"),
+        ({TAGS: {"priority": "higher"}, METADATA: {}}, WAITS),
+        ({TAGS: {"Priority": "high", "x": "priority=high"}, METADATA: {}}, WAITS),
+        ({TAGS: {"stage": ""}}, "urgent: stage=* is in its tags"),
+        ({TAGS: {"path": "a=b"}}, "urgent: path=a=b is in its tags"),
+        ({TAGS: {}, METADATA: {}}, WAITS),
+        ({TAGS: {}, METADATA: {"feed": "live-1"}}, "urgent: feed=live* is in its metadata"),
+        ({TAGS: {}, METADATA: {"priority": "high"}}, WAITS),
+        ({TAGS: GONE, METADATA: DENIED}, f"{WAITS}; {NO_TAGS}; its metadata were not read: access denied (403)"),
+        ({TAGS: DENIED, METADATA: {"feed": "live"}}, "urgent: feed=live* is in its metadata"),
     ],
 )
 def test_tags_are_read_first_and_metadata_only_if_they_do_not_decide(
-    attributes: dict[Attribute, Any], reason: str, unread: Attribute | None
+    attributes: dict[Attribute, Any], reason: str
 ) -> None:
+    # Given only what is needed, when each can be read once
+    left = dict(attributes)
     is_urgent = reason.startswith("urgent: ")
     lane = Lane.STREAM if is_urgent else Lane.BATCH
-    assert decided(BOTH, attributes) == LaneDecision(lane, "orders", reason, unread, urgent=is_urgent)
+    assert decided(BOTH, left.pop) == LaneDecision(lane, "orders", reason, urgent=is_urgent)
+    # Then each was read
+    assert left == {}
 
 
 def test_a_file_of_peak_hours_is_read_as_well_and_falls_back_to_them() -> None:
     # The order of the rules is the same at all hours.
-    before, unknown = decided(BOTH, now=FRIDAY), decided(BOTH, {TAGS: GONE, METADATA: {}}, now=FRIDAY)
-    assert (before.lane, before.unread) == (Lane.STREAM, TAGS)
+    unknown = decided(BOTH, {TAGS: GONE, METADATA: {}}.__getitem__, now=FRIDAY)
     assert (unknown.lane, unknown.reason) == (Lane.STREAM, f"peak hours 08:00-20:00 UTC; {NO_TAGS}")
 
 
