@@ -75,6 +75,13 @@ class Services:
         return {"glue": self.glue, **self.engines}
 
 
+@cache
+def own_client(service: str) -> Any:  # noqa: ANN401
+    """A client that only one function needs."""
+    client: Any = boto3.client
+    return client(service, config=CONTROL_CONFIG)
+
+
 def in_parallel(act: Callable[[T], R], items: Iterable[T], threads: int = PARALLEL_REQUESTS) -> list[R]:
     """The result of ``act`` for each item, in order. Raises the error of the first item that failed."""
     with ThreadPoolExecutor(threads) as pool:

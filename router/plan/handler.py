@@ -5,12 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from functools import cache
 from itertools import islice
 from typing import Any
-
-import boto3
-from botocore.config import Config
 
 from lake.documents import encode_document, put_first_document
 from lake.engines.description import MICRO
@@ -29,7 +25,7 @@ from router.executions.run_status import queued_successors, reason_to_release, r
 from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.night import PlannedNight, equal_rows, plan_night
 from router.requests.selection import Selection, open_rows, parse_fields, parse_flag, parse_selection
-from router.services import Services, in_parallel, read_document, read_many, write_document
+from router.services import Services, in_parallel, own_client, read_document, read_many, write_document
 from router.telemetry import Metric, count, logger
 
 COUNTS = ("runs", "manifests", "files", "bytes")
@@ -139,14 +135,9 @@ def _parse(event: Mapping[str, Any], services: Services) -> tuple[str, Selection
     return execution, selection, dry_run, engines if engine is None else (engine,)
 
 
-@cache
-def _service_quotas() -> Any:  # noqa: ANN401
-    """A client with short timeouts: without an answer the settings hold."""
-    config = Config(connect_timeout=5, read_timeout=5, retries={"mode": "standard", "max_attempts": 2})
-    return boto3.client("service-quotas", config=config)
-
-
-handler = lambda_handler(lambda event, services: plan(event, services, _service_quotas()), answers_refusals=True)
+handler = lambda_handler(
+    lambda event, services: plan(event, services, own_client("service-quotas")), answers_refusals=True
+)
 """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?, "found"?}`` -> counts, index and forecast."""
 
 

@@ -3,10 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
-
-import boto3
 
 from lake.engines import read_bill
 from lake.engines.description import MICRO
@@ -18,7 +15,7 @@ from router.entry import lambda_handler
 from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
 from router.requests.selection import parse_flag
-from router.services import CONTROL_CONFIG, Services, read_document
+from router.services import Services, own_client, read_document
 from router.stream.runs import has_valid_heartbeat
 from router.sweep.hours import announce_hours
 from router.sweep.leftovers import abort_uploads, delete_replaced, delete_table_files
@@ -83,14 +80,10 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     return {**done, "items": repair.items} if dry_run else done
 
 
-@cache
-def _events() -> Any:  # noqa: ANN401
-    """A client that no other function needs."""
-    return boto3.client("events", config=CONTROL_CONFIG)
-
-
 handler = lambda_handler(
-    lambda event, services: sweep(replace(services, events=_events()), dry_run=parse_flag(event or {}, "dryRun"))
+    lambda event, services: sweep(
+        replace(services, events=own_client("events")), dry_run=parse_flag(event or {}, "dryRun")
+    )
 )
 """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
 
