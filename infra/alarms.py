@@ -16,7 +16,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.arrivals import ArrivalQueues
-from infra.dashboard import METRIC_PERIOD, OwnMetric, add_dashboard, oldest_event, own_metric
+from infra.dashboard import METRIC_PERIOD, OwnMetric, add_dashboard, metric_of, oldest_event
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machines
 from infra.names import delivery_stream
@@ -128,7 +128,7 @@ def add_alarms(
     The number of alarms does not depend on datasets or shards: docs/adr/0014 explains why they are few and plain.
     """
     construct = Construct(scope, "Alarms")
-    own = partial(own_metric, stack)
+    own = partial(metric_of, stack, "service")
     alarms = [
         *_of_silence(settings, functions, machines),
         *_of_control_plane(own, arrivals, functions, machines),
@@ -329,7 +329,7 @@ def _of_records(records: Sequence[RecordsRule], stack: str, own: OwnMetric) -> I
         stream = delivery_stream(stack, record.name)
         late = f"FILL(freshness, 0) >= {LATE.to_seconds() + record.buffer_seconds:.0f}"
         unread, metrics = _of_kinesis(record, stream) if record.kinesis_stream else _of_kafka(stream)
-        metrics["freshness"] = _of_firehose(stream, "DeliveryToS3.DataFreshness")
+        metrics["freshness"] = of_firehose(stream, "DeliveryToS3.DataFreshness", "Maximum")
         yield PlainAlarm(
             f"RecordsLate-{record.name}",
             cloudwatch.MathExpression(
@@ -345,6 +345,9 @@ def _of_records(records: Sequence[RecordsRule], stack: str, own: OwnMetric) -> I
     )
 
 
+of_firehose = partial(metric_of, "AWS/Firehose", "DeliveryStreamName")
+
+
 def _of_kinesis(record: RecordsRule, stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
     """Firehose is behind in the stream, or reads nothing of it.
 
@@ -353,9 +356,9 @@ def _of_kinesis(record: RecordsRule, stream: str) -> tuple[str, dict[str, cloudw
     source = record.kinesis_stream.rpartition("/")[2]
     expression = f"FILL(behind, 0) >= {LATE.to_milliseconds():.0f} OR (FILL(put, 0) > 0 AND FILL(taken, 0) == 0)"
     return expression, {
-        "behind": _of_firehose(stream, "KinesisMillisBehindLatest"),
-        "put": _metric("AWS/Kinesis", "IncomingRecords", "StreamName", source, "Sum"),
-        "taken": _of_firehose(stream, "DataReadFromKinesisStream.Records", "Sum"),
+        "behind": of_firehose(stream, "KinesisMillisBehindLatest", "Maximum"),
+        "put": metric_of("AWS/Kinesis", "StreamName", source, "IncomingRecords"),
+        "taken": of_firehose(stream, "DataReadFromKinesisStream.Records"),
     }
 
 
@@ -367,20 +370,6 @@ def _of_kafka(stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
     the alarm comes later for a topic with many partitions.
     """
     return f"FILL(lag, 0) > {LATE_PERIODS} * FILL(taken, 0)", {
-        "lag": _of_firehose(stream, "KafkaOffsetLag"),
-        "taken": _of_firehose(stream, "DataReadFromSource.Records", "Sum"),
+        "lag": of_firehose(stream, "KafkaOffsetLag", "Maximum"),
+        "taken": of_firehose(stream, "DataReadFromSource.Records"),
     }
-
-
-def _of_firehose(stream: str, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
-    return _metric("AWS/Firehose", name, "DeliveryStreamName", stream, statistic)
-
-
-def _metric(namespace: str, name: str, dimension: str, value: str, statistic: str) -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace=namespace,
-        metric_name=name,
-        dimensions_map={dimension: value},
-        statistic=statistic,
-        period=METRIC_PERIOD,
-    )

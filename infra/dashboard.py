@@ -14,17 +14,18 @@ WIDTH, HEIGHT = 8, 4
 """Size of a graph: three in a row, all on one screen (a row of the grid has 24 columns)."""
 METRIC_PERIOD = Duration.minutes(5)
 OwnMetric = Callable[..., cloudwatch.Metric]
-"""The function ``own_metric`` for one stage."""
+"""Returns a metric that a function writes, ``own(function, name)``: ``metric_of`` for one stage. ``router.telemetry``
+has its meaning, a test compares the names."""
 
 
-def own_metric(
-    namespace: str, function: str, name: str, statistic: str = "Sum", period: Duration = METRIC_PERIOD
+def metric_of(
+    namespace: str, dimension: str, value: str, name: str, statistic: str = "Sum", period: Duration = METRIC_PERIOD
 ) -> cloudwatch.Metric:
-    """Return a metric that a function writes; ``router.telemetry`` has its meaning, a test compares the names."""
+    """Return a metric with one dimension."""
     return cloudwatch.Metric(
         namespace=namespace,
         metric_name=name,
-        dimensions_map={"service": function},
+        dimensions_map={dimension: value},
         statistic=statistic,
         period=period,
     )

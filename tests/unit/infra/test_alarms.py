@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.alarms import RUNBOOK, _of_data
-from infra.dashboard import own_metric
+from infra.dashboard import metric_of
 from infra.functions import SPECS
 from infra.log_groups import METRIC_NAME
 from infra.synth import synth
@@ -134,7 +134,7 @@ def test_a_small_share_has_no_exponent_in_an_expression() -> None:
     settings = Settings(stage="small", alarms=AlarmSettings(max_quarantined_share=0.00001))
     line = cloudwatch.Metric(namespace="a", metric_name="b")
     # When
-    alarms = _of_data(partial(own_metric, "small"), line, settings)
+    alarms = _of_data(partial(metric_of, "small", "service"), line, settings)
     # Then
     (share,) = [alarm.metric for alarm in alarms if alarm.name == "IgnoredShare"]
     assert isinstance(share, cloudwatch.MathExpression)
