@@ -82,8 +82,8 @@ class HybridRouterStack(Stack):
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         if settings.records:
             Records(self, "Records", settings, name, storage.input)
-        owners = (*functions.values(), *machines.all, schedules)
-        grant_key(settings, engines.roles, [*(owner.role for owner in owners), *engines.roles])
+        roles = [item.role for item in functions.values()] + [item.role for item in machines.all]
+        grant_key(settings, engines.roles, [*roles, schedules.role, *engines.roles])
         add_alarms(
             self,
             stack=name,

@@ -78,7 +78,8 @@ class Services:
 @cache
 def own_client(service: str) -> Any:  # noqa: ANN401
     """A client that only one function needs."""
-    return boto3.client(service, config=CONTROL_CONFIG)
+    client: Any = boto3.client
+    return client(service, config=CONTROL_CONFIG)
 
 
 def in_parallel(act: Callable[[T], R], items: Iterable[T], threads: int = PARALLEL_REQUESTS) -> list[R]:
