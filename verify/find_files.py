@@ -6,10 +6,10 @@ A database on disk keeps which manifest has which file, so memory does not grow 
 import errno
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from lake.dataset_rules import skip_old_days
 from lake.errors import InvalidDocumentError
-from lake.ledger import ArrivalRow, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.successors import files_by_successor
@@ -32,49 +32,48 @@ WINDOW = timedelta(days=1)
 """Range of modification times around the hours. A multipart upload is modified at its start and arrives at its end."""
 
 
-@dataclass(slots=True)
-class UnownedFiles:
-    """Object versions of an hour without a manifest; the first ``MAX_DIFFERENCES`` of each kind."""
-
-    unknown: list[ObjectVersion] = field(default_factory=list)
-    """Files without a row in the ledger."""
-    ignored: list[tuple[ObjectVersion, str]] = field(default_factory=list)
-    """Files that were IGNORED when they arrived, with the reason, but that today's rules give to the dataset."""
-
-    def add(self, file: ObjectVersion, row: ArrivalRow | None) -> None:
-        if row is not None and len(self.ignored) < MAX_DIFFERENCES:
-            self.ignored.append((file, row.reason))
-        if row is None and len(self.unknown) < MAX_DIFFERENCES:
-            self.unknown.append(file)
-
-
 class TimeOverError(Exception):
     """The time of a verification was over before the listing ended."""
 
 
 def find_files(
-    stack: Stack, hours: Hours, index: "FileIndex", stop_at: datetime | None = None, *, old_days: bool = True
-) -> dict[str, UnownedFiles]:
+    stack: Stack,
+    hours: Hours,
+    index: "FileIndex",
+    reports: Mapping[str, HourReport],
+    stop_at: datetime | None = None,
+    *,
+    old_days: bool = True,
+) -> dict[str, list[ObjectVersion]]:
     """List all versions under the dataset's prefixes, and add the files that have a manifest to ``index``.
 
     Memory holds one page of the listing. ``old_days``: also read folders of days that ended ``LISTING_DAYS`` before the
-    hours. Returns all other files, by hour. Raises ``TimeOverError`` if a page is left at ``stop_at`` (aware).
+    hours. Files that were IGNORED, but that today's rules give to the dataset, are reported. Returns the files without
+    a row in the ledger, by hour, the first ``MAX_DIFFERENCES`` of each. Raises ``TimeOverError`` if a page is left at
+    ``stop_at`` (aware).
     """
-    unowned: dict[str, UnownedFiles] = {}
+    unknown = defaultdict[str, list[ObjectVersion]](list)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         for page in _pages(stack, hours, stop_at, old_days=old_days):
             known: dict[tuple[str, str], list[ObjectVersion]] = {}
             rows = chain.from_iterable(pool.map(stack.ledger.arrivals.get_many, batches_of(page)))
             for file, row in zip(page, rows, strict=True):
-                if row is None or row.manifest is None:
-                    partition = Partition.of(hours.dataset, datetime.fromisoformat(file.arrived_at))
-                    if hours.contain(partition):
-                        unowned.setdefault(partition.stamp, UnownedFiles()).add(file, row)
-                elif row.partition is not None and hours.contain(row.partition):
-                    known.setdefault((row.partition.stamp, row.manifest), []).append(row.file)
+                if row is not None and row.manifest is not None:
+                    if row.partition is not None and hours.contain(row.partition):
+                        known.setdefault((row.partition.stamp, row.manifest), []).append(row.file)
+                    continue
+                stamp = Partition.of(hours.dataset, datetime.fromisoformat(file.arrived_at)).stamp
+                if row is not None and stamp in reports:
+                    command = f"hybrid-router backfill --dataset {hours.dataset} --from {stamp} --to {stamp}"
+                    reports[stamp].cannot_be_proven(
+                        f"{file.uri} (version {file.version}) was ignored when it arrived, because {row.reason}; "
+                        f"the rules select it today: run '{command}'"
+                    )
+                elif stamp in reports and len(unknown[stamp]) < MAX_DIFFERENCES:
+                    unknown[stamp].append(file)
             for (stamp, manifest), files in known.items():
                 index.add(stamp, manifest, files)
-    return unowned
+    return unknown
 
 
 def current_rows(stack: Stack, index: "FileIndex", report: HourReport) -> dict[str, ManifestRow | None]:

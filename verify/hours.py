@@ -27,7 +27,7 @@ from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.successors import follow
 from lake.texts import format_count
-from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files, open_index
+from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, current_rows, find_files, open_index
 from verify.manifest_check import CheckedManifest, RunTasks, check_manifest
 from verify.report import Difference, HourReport
 from verify.stack import Hours, Stack
@@ -80,18 +80,11 @@ class HoursCheck:
             ThreadPoolExecutor(PARALLEL_MANIFESTS) as pool,
         ):
             old_days = self.effort.run_tasks is None
-            unowned = find_files(self.stack, self.hours, index, self.effort.stop_at, old_days=old_days)
-            for stamp in self.hours.stamps():
-                report = HourReport(hour=stamp)
-                files = unowned.get(stamp, UnownedFiles())
+            reports = {stamp: HourReport(hour=stamp) for stamp in self.hours.stamps()}
+            unknown = find_files(self.stack, self.hours, index, reports, self.effort.stop_at, old_days=old_days)
+            for stamp, report in reports.items():
                 problem = "is in the input bucket, but not in the ledger"
-                _report_unowned(self.stack, report, files.unknown, None, problem)
-                command = f"hybrid-router backfill --dataset {self.hours.dataset} --from {stamp} --to {stamp}"
-                for file, reason in files.ignored:
-                    report.cannot_be_proven(
-                        f"{file.uri} (version {file.version}) was ignored when it arrived, because {reason}; "
-                        f"the rules select it today: run '{command}'"
-                    )
+                _report_unowned(self.stack, report, unknown.get(stamp, ()), None, problem)
                 self._check_hour(report, index, pool)
                 yield report
 

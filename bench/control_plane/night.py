@@ -56,10 +56,6 @@ class Night:
         return (self.hours - 1) * self.datasets * self._pieces
 
     @property
-    def manifests(self) -> int:
-        return self.hours * self.datasets * self._pieces
-
-    @property
     def parts(self) -> int:
         return -(-self.hour_files // self.files_per_part)
 

@@ -42,20 +42,15 @@ WRITES = frozenset({"PutItem", "UpdateItem", "TransactWriteItems", "PutObject", 
 class Buckets:
     def __init__(self, night: Night, first_hour: list[ObjectVersion]) -> None:
         self._night = night
-        self._objects: dict[tuple[str, str], bytes] = {}
+        self.objects: dict[tuple[str, str], bytes] = {}
+        """Bodies by bucket and key, except those that the night computes."""
         self._versions = sorted(first_hour, key=lambda file: file.key)
         self._keys = [file.key for file in self._versions]
         self._published: list[str] = []
         """First key of each published manifest in the lake, sorted."""
 
-    def put(self, bucket: str, key: str, body: bytes) -> None:
-        self._objects[bucket, key] = body
-
-    def delete(self, bucket: str, key: str) -> None:
-        self._objects.pop((bucket, key), None)
-
     def get(self, bucket: str, key: str) -> bytes | None:
-        body = self._objects.get((bucket, key))
+        body = self.objects.get((bucket, key))
         if body is not None or bucket != RESOURCES.control_bucket or not key.startswith((MANIFESTS, PARTS)):
             return body
         number = int(key.rsplit("/", 1)[-1][15:23], 16)
@@ -67,7 +62,7 @@ class Buckets:
         """Make the manifest's objects and its commit document appear in listings."""
         keys = [lake_key(partition, manifest, 1, number) for number in range(self._night.objects)]
         bisect.insort(self._published, keys[0])
-        self.put(RESOURCES.control_bucket, commit_key(manifest, 1, 1, NONCE), b"{}")
+        self.objects[RESOURCES.control_bucket, commit_key(manifest, 1, 1, NONCE)] = b"{}"
         return keys
 
     def list_objects(self, bucket: str, query: Mapping[str, str]) -> str:
@@ -76,13 +71,13 @@ class Buckets:
         following = (key for key in keys if key > after and key >= prefix)
         found = list(islice(takewhile(lambda key: key.startswith(prefix), following), PAGE_KEYS + 1))
         page = found[: int(query.get("max-keys", PAGE_KEYS))]
-        items = "".join(_object(key, len(self._objects.get((bucket, key), OBJECT))) for key in page)
+        items = "".join(_object(key, len(self.objects.get((bucket, key), OBJECT))) for key in page)
         more = str(len(page) < len(found)).lower()
         counts = f"<KeyCount>{len(page)}</KeyCount><IsTruncated>{more}</IsTruncated>"
         return f"<ListBucketResult>{counts}{items}</ListBucketResult>"
 
     def _own_keys(self, bucket: str) -> list[str]:
-        return sorted(key for owner, key in self._objects if owner == bucket)
+        return sorted(key for owner, key in self.objects if owner == bucket)
 
     def _lake_keys(self, start: str) -> Iterator[str]:
         """Yield keys in the lake, from the manifest on that may have ``start``."""
@@ -185,10 +180,10 @@ class StandIn(ThreadingHTTPServer):
 
     def _s3(self, operation: str, bucket: str, key: str, query: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         if operation == "PutObject":
-            self._buckets.put(bucket, key, body)
+            self._buckets.objects[bucket, key] = body
             return 200, b""
         if operation == "DeleteObject":
-            self._buckets.delete(bucket, key)
+            self._buckets.objects.pop((bucket, key), None)
             return 204, b""
         if operation == "ListMultipartUploads":
             return 200, b"<ListMultipartUploadsResult><IsTruncated>false</IsTruncated></ListMultipartUploadsResult>"

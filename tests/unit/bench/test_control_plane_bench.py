@@ -67,7 +67,7 @@ def test_the_functions_run_on_a_night() -> None:
         # When, Then: the ten parts of the last hour become one manifest per dataset, as in the hour before
         assert len(functions["divide"]()) == 2
         planned = functions["plan"]()
-        assert (planned["manifests"], planned["files"]) == (SMALL.manifests, 60) == (4, 60)
+        assert (planned["manifests"], planned["files"]) == (4, 60)
         for row in services.ledger.manifests.open(Lane.BATCH, State.QUEUED):
             assert len(read_manifest(services.s3, "control", row, ("input",)).files) == row.files
         assert functions["run_status"]() == {"open": 4, "terminal": 0, "held": 0, "denied": 0}

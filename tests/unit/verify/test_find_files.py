@@ -91,6 +91,10 @@ def row_of(file: ObjectVersion, dataset: str = "orders", instant: datetime = NOO
     return ArrivalRow(file, manifest, Partition.of(dataset, instant), Lane.BATCH, "test", NOON.isoformat())
 
 
+def reports() -> dict[str, HourReport]:
+    return {stamp: HourReport(hour=stamp) for stamp in HOURS.stamps()}
+
+
 def test_a_page_is_on_disk_before_the_next_one_is_requested(index: FileIndex) -> None:
     # Given a listing that reads the index whenever a page is requested
     seen = []
@@ -99,11 +103,11 @@ def test_a_page_is_on_disk_before_the_next_one_is_requested(index: FileIndex) ->
 
     # When
     looked_at = stack(pages, row_of, lambda _: seen.append(len(index.files_of("m0") | index.files_of("m1"))))
-    unowned = find_files(looked_at, HOURS, index)
+    unknown = find_files(looked_at, HOURS, index, reports())
 
     # Then
     assert seen == [0, PAGE_FILES, 2 * PAGE_FILES]
-    assert unowned == {}
+    assert unknown == {}
     # And the rows of a page are read at once
     read: Any = looked_at.ledger.arrivals.get_many
     assert read.call_count == 3
@@ -124,7 +128,7 @@ def test_files_of_other_hours_datasets_and_keys_are_left_out(index: FileIndex) -
     foreign["Versions"][0]["Key"] = "orders/foreign.txt"
     listed = stack([*pages, foreign, {}], rows.__getitem__)
     belongs = Mock(side_effect=listed.belongs)
-    assert find_files(replace(listed, belongs=belongs), HOURS, index) == {}
+    assert find_files(replace(listed, belongs=belongs), HOURS, index, reports()) == {}
     assert index.manifests(HOUR) == []
     # And the rules are applied to no key of another time
     assert belongs.call_count == 3
@@ -141,14 +145,14 @@ def test_folders_of_old_days_are_passed_over_on_request(
     index: FileIndex, old_days: bool, second: dict[str, str]
 ) -> None:
     requests = list[dict[str, Any]]()
-    find_files(stack([{}, {}], row_of, requests.append), HOURS, index, old_days=old_days)
+    find_files(stack([{}, {}], row_of, requests.append), HOURS, index, reports(), old_days=old_days)
     first = {"Bucket": "input", "Prefix": "orders/"}
     assert requests == [first, first | second]
 
 
 def test_a_prefix_that_takes_no_folder_is_listed_without_its_folders(index: FileIndex) -> None:
     requests = list[dict[str, Any]]()
-    find_files(stack([{}, {}], row_of, requests.append, flat_prefixes={"orders/"}), HOURS, index)
+    find_files(stack([{}, {}], row_of, requests.append, flat_prefixes={"orders/"}), HOURS, index, reports())
     assert [request["Delimiter"] for request in requests] == ["/", "/"]
 
 
@@ -159,15 +163,15 @@ def test_a_listing_ends_with_the_time_of_the_verification(index: FileIndex) -> N
     slow = replace(stack([{}] * 9, row_of, requests.append), clock=lambda: next(times))
     # When
     with pytest.raises(TimeOverError):
-        find_files(slow, HOURS, index, NOON + timedelta(minutes=3))
+        find_files(slow, HOURS, index, reports(), NOON + timedelta(minutes=3))
     # Then
     assert len(requests) == 3
 
 
 def test_the_first_of_the_files_that_the_ledger_does_not_know_are_kept(index: FileIndex) -> None:
     files = [version(number) for number in range(2 * MAX_DIFFERENCES)]
-    unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)[HOUR].unknown
-    assert unknown == files[:MAX_DIFFERENCES]
+    unknown = find_files(stack([page(files)], lambda _: None), HOURS, index, reports())
+    assert unknown[HOUR] == files[:MAX_DIFFERENCES]
 
 
 FILES = [version(number) for number in range(3)]
