@@ -113,7 +113,7 @@ class _Conversion:
     ) -> ConversionOutcome | None:
         """Give the attempt up. Returns an outcome after a fault of the environment, and None after any other error."""
         fault = fault_of(error)
-        reason = self._log_error(claim.id, error, "its attempt is abandoned")
+        reason = self._log_error(claim.id, error, "its attempt is abandoned unless it was committed")
         return self._release(claim, reason, fault, uploaded)
 
     def _release(

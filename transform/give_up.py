@@ -49,19 +49,13 @@ def give_up(
 ) -> None:
     """Release the manifest to QUEUED, then abort its uploads: in this order no commit of the attempt can follow.
 
-    Uploads that only a lost task attempt knows remain, until they are aborted after the manifest's commit. ``reason``
-    is for the row and its readers. ``exclusions`` is the key of the document with the files that the next attempt
-    skips. ``counted`` is whether the attempt uses up a try.
+    Uploads that only a lost task attempt knows remain, and all of them if the row has changed, until they are aborted
+    after the manifest's commit. ``reason`` is for the row and its readers. ``exclusions`` is the key of the document
+    with the files that the next attempt skips. ``counted`` is whether the attempt uses up a try.
     """
     services, manifests = context.services, context.services.ledger.manifests
-    if not manifests.release(claim, reason, context.clock(), exclusions, counted=counted):
-        row = manifests.get(claim.id)
-        if row is None:
-            return
-        other_attempt = (row.generation, row.attempt) != (claim.generation, claim.attempt)
-        if not other_attempt and row.state not in (State.QUEUED, State.SUPERSEDED):
-            return
-    _abort(services, uploaded)
+    if manifests.release(claim, reason, context.clock(), exclusions, counted=counted):
+        _abort(services, uploaded)
 
 
 def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:

@@ -68,7 +68,7 @@ class Units:
     writes_of_manifest: int = 21
     """Write units: 8 to own it (in a transaction they count twice), 9 to convert it, 4 to announce its hour, as if each
     hour had one manifest."""
-    reads_of_manifest: int = 12
+    reads_of_manifest: int = 11
     writes_of_waiting_manifest: int = 2
     """Additional write units of a batch lane's manifest: its hour records that it waits for this manifest."""
     reads_of_waiting_manifest: int = 62
