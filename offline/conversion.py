@@ -137,4 +137,4 @@ def convert_task(task: Task, staging: Path) -> TaskResult:
     with tempfile.TemporaryDirectory(dir=staging) as folder:
         is_local = all(isinstance(split.file, LocalFile) for split in task.splits)
         requests = DISK_REQUESTS if is_local else S3_REQUESTS
-        return run_task(task, InputFiles(task.region), StagedFiles(staging), Path(folder), requests)
+        return run_task(task, InputFiles(task.region), StagedFiles(staging).add, Path(folder), requests)

@@ -88,12 +88,6 @@ class StagedFiles:
         done.set_result(PendingObject(bucket, key, "", "", checksum, size, rows))
         return done
 
-    def finish(self) -> None:
-        """Do nothing: no upload is unfinished."""
-
-    def abort(self) -> None:
-        """Do nothing: the staging folder is removed as a whole."""
-
 
 class OutputFolder:
     """A context manager, so that one process at a time uses a folder."""

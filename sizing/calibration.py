@@ -129,7 +129,7 @@ def measure_task(output: Path, task: Task) -> tuple[TaskResult, int]:
     reset_peak_bytes()
     # As many requests ahead as from S3, because they take memory.
     with tempfile.TemporaryDirectory(dir=output) as folder:
-        result = run_task(task, InputFiles(task.region), StagedFiles(output), Path(folder))
+        result = run_task(task, InputFiles(task.region), StagedFiles(output).add, Path(folder))
     return result, peak_bytes()
 
 

@@ -6,7 +6,7 @@ then follows a redirect for each bucket, and obstore fails. So every client here
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from datetime import timedelta
 from functools import cache
@@ -113,14 +113,5 @@ class InputRanges(Protocol):
         """
 
 
-class OutputFiles(Protocol):
-    """Takes over written files under their final keys; no reader can see them yet."""
-
-    def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
-        """Take the file over; ``path`` can be reused afterwards."""
-
-    def finish(self) -> None:
-        """Wait for every file; raises the error of the first file that failed."""
-
-    def abort(self) -> None:
-        """Discard every file."""
+AddFile = Callable[[Path, str, str, int], Future[PendingObject]]
+"""Takes over a written file with rows, given its bucket and final key; no reader can see it yet."""

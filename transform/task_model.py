@@ -126,7 +126,7 @@ class FileFailure:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One successful task attempt. With ``failures`` it has no objects: the manifest's attempt will be given up."""
+    """One successful task attempt. With ``failures`` the attempt is given up, and its uploads are aborted."""
 
     manifest: str
     number: int

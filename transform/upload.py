@@ -20,15 +20,14 @@ class Uploads:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upload")
         self._begun: list[tuple[str, str, str]] = []
         """Bucket, key and id of each upload that this task has created."""
-        self._futures: list[Future[PendingObject]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=kind is not None)
-        if kind is not None:
-            self.abort()
+        for begun in self._begun if kind is not None else ():
+            abort_upload(self._s3, *begun)
 
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
         """Upload the file and remove it from the disk; ``rows`` is copied to the pending object.
@@ -36,18 +35,7 @@ class Uploads:
         The future raises ``AuditError`` if the uploaded part differs from the file, and ``TransientError`` if S3
         refused it or did not answer.
         """
-        future = self._pool.submit(self._upload, path, bucket, key, rows)
-        self._futures.append(future)
-        return future
-
-    def finish(self) -> None:
-        for future in self._futures:
-            future.result()
-
-    def abort(self) -> None:
-        for begun in self._begun:
-            abort_upload(self._s3, *begun)
-        self._begun.clear()
+        return self._pool.submit(self._upload, path, bucket, key, rows)
 
     def _upload(self, path: Path, bucket: str, key: str, rows: int) -> PendingObject:
         size = path.stat().st_size

@@ -134,7 +134,7 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
         known = tuple(f"known{number}" for number in range(file.known_columns))
         partition = Partition("orders", "2026-11-01", 0)
         task = Task("m", 1, partition, 0, splits, known, "lake", "quarantine", "eu-central-1", ConvertSettings())
-        result = run_task(task, source, StagedFiles(outputs), folder)
+        result = run_task(task, source, StagedFiles(outputs).add, folder)
         inflated = sum(split.bytes for split in result.splits)
         refused = result.failures[0].reason if result.failures else None
         lines = [[split.lines, split.rows, split.blank_lines, split.rejects] for split in result.splits]

@@ -98,9 +98,8 @@ class FakeSparkJob:
             if rejects:
                 key = quarantine_key(*generation, number + 1)
                 quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
-            uploads.finish()
+            published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
         splits = tuple(_split_result(split) for split in task.splits)
-        published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
         contents = tuple(_content(rejected_files, task, item.size) for item in rejected)
         return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1, contents)
 

@@ -116,7 +116,7 @@ def splits(files: Sequence[ObjectVersion], compressed: Sequence[ObjectVersion] =
 
 
 def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
-    result = run_task(task_of(*splits(files, files)), SOURCE, StagedFiles(folder), folder)
+    result = run_task(task_of(*splits(files, files)), SOURCE, StagedFiles(folder).add, folder)
     written = (folder / "lake").rglob("*.parquet")
     assert sum(pq.read_metadata(path).num_rows for path in written) == sum(item.rows for item in result.splits)
     return sum(item.size for item in result.objects) / sum(file.size for file in files)

@@ -35,9 +35,7 @@ def unfinished(s3: Any) -> list[str]:
 def test_a_pending_object_is_invisible_and_has_the_checksum_of_the_object(s3: Any, tmp_path: Path) -> None:
     # Given / When
     with Uploads(s3) as uploads:
-        future = uploads.add(written(tmp_path), "lake", "d/k.parquet", 7)
-        uploads.finish()
-    pending = future.result()
+        pending = uploads.add(written(tmp_path), "lake", "d/k.parquet", 7).result()
 
     # Then
     checksum = base64.b64encode(zlib.crc32(b"rows").to_bytes(4, "big")).decode()
@@ -57,8 +55,7 @@ def test_a_part_that_is_not_the_file_is_an_audit_error(
 
     def task() -> None:
         with Uploads(s3) as uploads:
-            uploads.add(written(tmp_path), "lake", "k1", 1)
-            uploads.finish()
+            uploads.add(written(tmp_path), "lake", "k1", 1).result()
 
     with pytest.raises(AuditError, match="is not the file that was written"):
         task()
