@@ -163,7 +163,7 @@ class _Conversion:
                 return ConversionOutcome(claim.id, WAITING, reason=str(error))
             except InvalidDocumentError as error:
                 reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.id)}"
-                failed = context.services.ledger.manifests.fail(claim, reason, context.clock())
+                failed = context.ledger.manifests.fail(claim, reason, context.clock())
                 return ConversionOutcome(claim.id, State.FAILED, reason=reason) if failed else None
         except Exception as error:
             return self._give_up_after(error, claim)

@@ -24,7 +24,7 @@ from transform.chunk_sample import ChunkSample, Sampling
 from transform.clients import InputRanges
 from transform.parquet_writer import OpenFile
 from transform.source import DeniedFileError, Source, UnreadableFileError, ranges_of
-from transform.task_model import ConversionContext, JobServices, Split, Task, TaskResult, stream_seconds
+from transform.task_model import ConversionContext, Split, Task, TaskResult, stream_seconds
 
 HEAD_BYTES = 4096
 """Bytes of a large file that show whether it can be split. If they are all blank, the file counts as an array."""
@@ -43,7 +43,7 @@ class KeptGeneration:
     reason: str
 
 
-def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGeneration | None:
+def find_kept_generation(context: ConversionContext, row: ManifestRow) -> KeptGeneration | None:
     """The generation that the next attempt keeps, because a file of it is unreadable now; None: it converts all files.
 
     Nothing is left to convert if the input was in another bucket, which this deployment does not read.
@@ -53,7 +53,7 @@ def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGenerat
     """
     if row.published is None:
         return None
-    resources, s3 = services.resources, services.s3
+    resources, s3 = context.resources, context.s3
     try:
         manifest = read_manifest(s3, resources.control_bucket, row, resources.file_buckets)
     except ForeignBucketError as error:
@@ -99,12 +99,11 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
     Raises ``InvalidDocumentError`` if the manifest or its list of excluded files is not as it was written;
     ``TransientError``, ``BotoCoreError`` or ``ClientError`` if a document, the ledger or the input is unreadable now.
     """
-    services = context.services
-    resources, settings = services.resources, services.settings.convert
+    resources, settings = context.resources, context.settings.convert
     started_at = iso_utc(context.clock())
-    manifest = read_manifest(services.s3, resources.control_bucket, claim, resources.file_buckets)
-    excluded = read_exclusions(services.s3, resources.control_bucket, claim.exclusions, manifest)
-    kept = find_kept_generation(services, claim)
+    manifest = read_manifest(context.s3, resources.control_bucket, claim, resources.file_buckets)
+    excluded = read_exclusions(context.s3, resources.control_bucket, claim.exclusions, manifest)
+    kept = find_kept_generation(context, claim)
     if kept is None:
         files = tuple(file for file in manifest.files if file not in excluded)
     else:
@@ -117,15 +116,15 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
             provenance=rules.provenance,
         )
     name = manifest.partition.dataset
-    dataset = services.ledger.datasets.get(name) or DatasetRow(name, (), NOT_MEASURED)
+    dataset = context.ledger.datasets.get(name) or DatasetRow(name, (), NOT_MEASURED)
     known = dataset.columns
     if settings.provenance and not dataset.provenance:
-        services.ledger.datasets.note_provenance(name)
+        context.ledger.datasets.note_provenance(name)
     limit = dataset.column_limit(settings.column_limit, context.clock().astimezone(UTC).date())
     full = is_full(known, limit)
     settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
-    input_keys = services.settings.input_kms_keys
-    source = Source(services.region, input_keys, resources.input_bucket)
+    input_keys = context.settings.input_kms_keys
+    source = Source(context.region, input_keys, resources.input_bucket)
     packed = divide_input(source, files, settings, dataset.measured.output_ratio)
     left_out = tuple((file, reason) for file, reason in excluded.items() if kept is None or file not in kept.sources)
     tasks = tuple(
@@ -138,12 +137,12 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
             known,
             resources.lake_bucket,
             resources.quarantine_bucket,
-            services.region,
+            context.region,
             settings,
             input_keys,
             resources.input_bucket,
-            dataset.unnumbered if services.settings.has_table(name) else None,
-            stream_seconds(services.settings.stream) if claim.lane == Lane.STREAM else None,
+            dataset.unnumbered if context.settings.has_table(name) else None,
+            stream_seconds(context.settings.stream) if claim.lane == Lane.STREAM else None,
             () if splits else left_out,
         )
         for number, splits in enumerate([*packed, ()] if left_out else packed)

@@ -1,6 +1,6 @@
 """The values that the driver and its tasks exchange: plain and picklable, without open files or connections.
 
-Also the context of a job run: services, its own id, clock and log.
+Also the context of a job run: clients and settings of its deployment, its own id, clock and log.
 """
 
 from __future__ import annotations
@@ -154,23 +154,16 @@ class TaskFault:
 
 
 @dataclass(frozen=True, slots=True)
-class JobServices:
-    """Clients and configuration of one deployment for the driver of a job."""
+class ConversionContext:
+    """Everything that the functions of one job run share."""
 
+    spark: SparkSession
     s3: S3Client
     """Thread-safe."""
     ledger: Ledger
     resources: ResourceNames
     settings: Settings
     region: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionContext:
-    """Everything that the functions of one job run share."""
-
-    spark: SparkSession
-    services: JobServices
     run: str
     """Id of this job run, which is in its leases."""
     clock: Callable[[], datetime]

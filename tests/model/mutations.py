@@ -120,7 +120,7 @@ def abort_before_the_release() -> AbstractContextManager[Any]:
 
     def abort_first(context: Any, claim: Any, reason: str, uploaded: Any, *arguments: Any, **options: Any) -> None:
         for item in uploaded:
-            lake.publish.abort_upload(context.services.s3, item.bucket, item.key, item.upload_id)
+            lake.publish.abort_upload(context.s3, item.bucket, item.key, item.upload_id)
         give_up(context, claim, reason, (), *arguments, **options)
 
     return all_of(

@@ -21,7 +21,7 @@ from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_exclusions, read_manifest
 from lake.time import iso_utc
 from tests.unit.lake.world import World, row_in_state, upload
-from tests.unit.transform.job import context_of, services_of, task_of
+from tests.unit.transform.job import context_of, task_of
 from transform import convert, finalize
 from transform.claim_manifest import claim_or_finish
 from transform.give_up import EnvironmentFault, fault_of, record_fault, set_apart, supersede_or_fail
@@ -63,7 +63,7 @@ def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_no
     row = tried_row(world, lane, *names)
     world.wait(timedelta(hours=9))
     # When
-    assert supersede_or_fail(services_of(world), row, world.now)
+    assert supersede_or_fail(context_of(world), row)
     # Then
     after = world.row(row.id)
     assert (after.state, after.reason) == (State.SUPERSEDED, "given up after 1 attempt: it crashed")
@@ -99,7 +99,7 @@ def test_the_successors_of_a_forced_manifest_wait_since_then_in_the_batch_lane(
         failures = [FileFailure(attempt.manifest.files[0], "denied", denied=fault)]
         assert set_apart(context_of(world), attempt, failures, ()) is not None
     else:
-        assert supersede_or_fail(services_of(world), row, world.now)
+        assert supersede_or_fail(context_of(world), row)
     # Then
     kinds = {(one.lane, one.urgent, one.created_at) for one in successors(world, world.row(row.id))}
     assert kinds == {(Lane.BATCH, False, row.forced_at)}
@@ -109,7 +109,7 @@ def test_a_manifest_that_was_published_before_fails_and_stays_published(world: W
     done = row_in_state(world, "DONE")
     assert world.ledger.manifests.force(done, world.now, "request")
     row = world.row(done.id)
-    assert supersede_or_fail(services_of(world), row, world.now)
+    assert supersede_or_fail(context_of(world), row)
     after = world.row(done.id)
     assert (after.state, after.published) == (State.FAILED, done.published)
 
