@@ -39,21 +39,14 @@ def has_open_manifests(context: ConversionContext) -> bool:
 
     Pointers alone do not show that: a killed run may have left the pointers of manifests that it converted.
     """
-    seen = set()
-    own = inbox(context.ledger.stream.shard)
-    for item in list_objects(context.s3, context.resources.control_bucket, own):
-        manifest = manifest_of_pointer(item["Key"])
-        if manifest and manifest not in seen:
-            seen.add(manifest)
-            row = find_row(context, manifest)
-            # A forced manifest is open in the batch lane, and its old pointer may still be here.
-            if row is not None and row.open and row.lane == Lane.STREAM:
-                return True
-    return False
+    found = (find_pointers(context, (), (), urgent=urgent, limit=None) for urgent in (True, False))
+    rows = (find_row(context, manifest) for pointers in found for manifest in pointers)
+    # A forced manifest is open in the batch lane, and its old pointer may still be here.
+    return any(row is not None and row.open and row.lane == Lane.STREAM for row in rows)
 
 
 def find_pointers(
-    context: ConversionContext, busy: Collection[str], left: Collection[str], *, urgent: bool, limit: int
+    context: ConversionContext, busy: Collection[str], left: Collection[str], *, urgent: bool, limit: int | None
 ) -> dict[str, list[str]]:
     """Keys of at most ``limit`` pointers by manifest, oldest manifest first: the urgent pointers, or all others.
 

@@ -81,8 +81,6 @@ class InboxStream:
 
     def __init__(self, context: ConversionContext) -> None:
         self._context = context
-        self._working = threading.Lock()
-        self._ending = False
         self._error: BaseException | None = None
         self._wake = threading.Event()
         """Set if the thread of the run has something to do before the next heartbeat is due."""
@@ -182,21 +180,18 @@ class InboxStream:
 
     def _run_micro_batch(self, _: DataFrame, number: int) -> None:
         """Begin portions. Return when these, or if none began the earlier ones, have ended, or after a while."""
-        with self._working:
-            if self._ending:
-                return
-            try:
-                begun = self._begin_portions(f"micro-batch {number}", urgent=False)
-            except BaseException as error:
-                self._end_with(error)
-                return
-            settings = self._context.settings.stream
-            patience = PATIENCE_SHARE * settings.latency_goal_seconds
-            with self._changed:
-                # Short micro-batches would make Glue remove workers that convert earlier portions.
-                waited = {*begun} or {item for item in self._open if not item.urgent}
-                seconds = patience if begun else min(patience, settings.trigger_seconds)
-                self._changed.wait_for(lambda: self._stopping or not waited.intersection(self._open), seconds)
+        try:
+            begun = self._begin_portions(f"micro-batch {number}", urgent=False)
+        except BaseException as error:
+            self._end_with(error)
+            return
+        settings = self._context.settings.stream
+        patience = PATIENCE_SHARE * settings.latency_goal_seconds
+        with self._changed:
+            # Short micro-batches would make Glue remove workers that convert earlier portions.
+            waited = {*begun} or {item for item in self._open if not item.urgent}
+            seconds = patience if begun else min(patience, settings.trigger_seconds)
+            self._changed.wait_for(lambda: self._stopping or not waited.intersection(self._open), seconds)
 
     def look_for_urgent(self) -> None:
         """Begin portions of new urgent manifests while there is room; begins none after a fault that can pass."""
@@ -305,32 +300,25 @@ class InboxStream:
         self._context.ledger.stream.record_heartbeat(self._context.run, self._context.clock(), since)
 
     def _may_end(self) -> bool:
-        """Whether to end now; after True no micro-batch begins."""
-        row = self._context.ledger.stream.get()
-        with self._changed:
-            self._stopping = row.stop_requested or self._error is not None
-            self._changed.notify_all()
-        now = self._context.clock()
+        """Whether to end now; after True no portion begins."""
+        row, now = self._context.ledger.stream.get(), self._context.clock()
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
         idle = now - self._last_work >= timedelta(minutes=self._context.settings.stream.idle_minutes)
-        if not row.stop_requested and (in_window or not idle):
-            return False
-        if not self._working.acquire(blocking=False):
-            return False
-        try:
+        with self._changed:
             # The look is checked first, because it may begin conversions until it ends.
-            if not self._look.done() or self._look.exception() or self._error is not None or self._open:
-                return False
-            # First record the end, then check the inbox: a function that writes a pointer later sees no heartbeat and
-            # starts another run.
-            self._context.ledger.stream.end()
-            if not row.stop_requested and has_open_manifests(self._context):
-                self._last_work = now
-                self._record_heartbeat()
-                return False
-            self._ending = True
-        finally:
-            self._working.release()
+            is_quiet = self._look.done() and not self._look.exception() and self._error is None and not self._open
+            ends = is_quiet and (row.stop_requested or not (in_window or not idle))
+            self._stopping = ends or row.stop_requested or self._error is not None
+            self._changed.notify_all()
+        if not ends:
+            return False
+        # First record the end, then check the inbox: a function that writes a pointer later sees no heartbeat and
+        # starts another run.
+        self._context.ledger.stream.end()
+        if not row.stop_requested and has_open_manifests(self._context):
+            self._last_work, self._stopping = now, self._error is not None
+            self._record_heartbeat()
+            return False
         self._context.log("stopped as requested" if row.stop_requested else "ended: idle outside the stream window")
         return True
 
