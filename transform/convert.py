@@ -2,11 +2,10 @@
 
 import random
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -26,7 +25,6 @@ DRIVER_THREADS = 8
 PARALLEL_JOBS = 16
 """Number of parallel Spark jobs. Spark gives free cores to the oldest job first, so its manifests are published while
 the others are converted, and a slow file delays only the files of its own job."""
-Answer = TypeVar("Answer")
 MAX_ROUNDS = 60
 """Maximum number of rounds. Attempts are limited per manifest; this limits rounds without any progress."""
 MAX_WAITS = 3
@@ -119,13 +117,14 @@ class _Conversion:
     def _release(
         self, claim: ManifestRow, reason: str, fault: EnvironmentFault | None, uploaded: Sequence[PendingObject]
     ) -> ConversionOutcome | None:
-        """Release the claim to QUEUED. Without an answer it ends with its lease, and then uses up an attempt."""
+        """Release the claim to QUEUED. If that fails, the next round takes it up, or it ends with its lease."""
         try:
-            repeat_while_passing(
-                self._context, lambda: give_up(self._context, claim, reason, uploaded, counted=fault is None)
-            )
+            give_up(self._context, claim, reason, uploaded, counted=fault is None)
         except Exception as error:
             self._log_error(claim.id, error, "its claim ends with its lease unless it was released")
+            if (unanswered := fault_of(error)) is not None:
+                self._context.unanswered[claim.id] = str(claim.claim_nonce)
+                reason, fault = str(unanswered), unanswered
         if fault is None:
             return None
         record_fault(self._context, [claim.id], fault)
@@ -211,22 +210,6 @@ class _Conversion:
 
         with ThreadPoolExecutor(DRIVER_THREADS) as pool:
             return [outcome for outcome in pool.map(finalize_or_give_up, attempts) if outcome is not None]
-
-
-def repeat_while_passing(context: ConversionContext, request: Callable[[], Answer]) -> Answer:
-    """The answer of idempotent requests. After load or network faults they are repeated up to ``MAX_WAITS`` times;
-    raises the last fault, and any other error at once.
-    """
-    for number in range(MAX_WAITS):
-        try:
-            return request()
-        except Exception as error:
-            fault = fault_of(error)
-            if fault is None or not fault.passing:
-                raise
-            context.log(f"it is retried soon: {fault}")
-            context.wait(_seconds_before_try(number))
-    return request()
 
 
 def _seconds_before_try(number: int) -> float:

@@ -177,4 +177,4 @@ class ConversionContext:
     pool: str | None = None
     """Name of the Spark scheduler pool of its jobs; None for the default pool. Busy pools share the cores."""
     unanswered: dict[str, str] = field(default_factory=dict)
-    """Nonces, by manifest, of claims that got no answer; if a claim was applied, the next call takes it up."""
+    """Nonces, by manifest, of claims that got no answer or could not be released: the next call takes them up."""
