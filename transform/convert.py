@@ -19,7 +19,7 @@ from transform.give_up import EnvironmentFault, common_fault, fault_of, give_up,
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, divide_into_portions, plan_attempt
 from transform.spark_job import JobFailedError, SparkJob
-from transform.task_model import ConversionContext, TaskFault, TaskResult
+from transform.task_model import ConversionContext, TaskResult
 
 DRIVER_THREADS = 8
 PARALLEL_JOBS = 16
@@ -184,20 +184,16 @@ class _Conversion:
         return self._finalize_all(attempts, results, keeper)
 
     def _finalize_all(
-        self, attempts: Sequence[Attempt], results: Iterable[TaskResult | TaskFault], keeper: LeaseKeeper
+        self, attempts: Sequence[Attempt], results: Iterable[TaskResult], keeper: LeaseKeeper
     ) -> list[ConversionOutcome]:
         results_of: dict[str, list[TaskResult]] = {attempt.manifest.id: [] for attempt in attempts}
-        faults: dict[str, EnvironmentFault] = {}
         for result in results:
-            if isinstance(result, TaskFault):
-                faults.setdefault(result.manifest, result.fault)
-            else:
-                results_of[result.manifest].append(result)
+            results_of[result.manifest].append(result)
 
         def finalize_or_give_up(attempt: Attempt) -> ConversionOutcome | None:
             own_results = results_of[attempt.manifest.id]
             uploaded = [item for result in own_results for item in result.uploaded]
-            fault = faults.get(attempt.manifest.id) or common_fault(attempt, own_results)
+            fault = common_fault(attempt, own_results)
             try:
                 if fault is not None:
                     return self._release(attempt.claim, str(fault), fault, uploaded)

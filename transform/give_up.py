@@ -115,15 +115,16 @@ def _plan_successors(context: ConversionContext, row: ManifestRow, now: datetime
 
 
 def common_fault(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
-    """The fault for which the whole manifest waits; None if no file was denied or denied files can be set apart.
+    """The fault of a task or file for which the whole manifest waits; None if denied files can be set apart.
 
     They cannot be set apart if no other file was read, because one denied file then looks like a denied bucket. Nor if
     the manifest was published, because it is never superseded; its published generation stays visible meanwhile.
     """
     failures = [failure for result in results for failure in result.failures]
     denied = {failure.file: failure.denied for failure in failures if failure.denied is not None}
-    if not denied:
-        return None
+    fault = next((result.fault for result in results if result.fault is not None), None)
+    if fault is not None or not denied:
+        return fault
     read = {item.split.file for result in results for item in result.splits if item.split.file.size} - denied.keys()
     read |= {failure.file for failure in failures if failure.slow}
     return None if read and attempt.claim.published is None else next(iter(denied.values()))

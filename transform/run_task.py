@@ -38,7 +38,7 @@ from transform.source import (
     UnreadableFileError,
     UnreadableNowError,
 )
-from transform.task_model import GRACE_SECONDS, FileFailure, Split, SplitResult, Task, TaskFault, TaskResult
+from transform.task_model import GRACE_SECONDS, FileFailure, Split, SplitResult, Task, TaskResult
 from transform.upload import Uploads
 
 PIECE_BYTES = 512 << 10
@@ -271,7 +271,7 @@ class TaskRun:
         self.quarantine_contents.append(content)
 
 
-def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
+def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
     """The function that Spark calls for each partition, which holds one task.
 
     A fault of the environment is returned as a result, because Spark would count retries of it against the job. Any
@@ -286,7 +286,7 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
             fault = fault_of(error)
             if fault is None:
                 raise
-            yield TaskFault(task.manifest, fault)
+            yield TaskResult(task.manifest, task.number, (), (), (), (), (), 0, fault=fault)
     tidy_worker()
 
 

@@ -139,18 +139,12 @@ class TaskResult:
     """Wall time of the task."""
     quarantine_contents: tuple[QuarantineContent, ...] = ()
     """The content of each object of ``quarantine``, read back from its file before the upload."""
+    fault: EnvironmentFault | None = None
+    """Why the environment stopped the task. It is a value, because Spark counts errors against the job."""
 
     @property
     def uploaded(self) -> tuple[PendingObject, ...]:
         return (*self.objects, *self.quarantine)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFault:
-    """A task that stopped because of the environment. It is a value, because Spark counts errors against the job."""
-
-    manifest: str
-    fault: EnvironmentFault
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from transform.claim_manifest import LeaseKeeper
 from transform.give_up import fault_of
 from transform.quarantine_writer import QuarantineContent, file_record
 from transform.spark_job import JobFailedError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, Split, SplitResult, Task, TaskFault, TaskResult
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, Split, SplitResult, Task, TaskResult
 from transform.upload import Uploads
 
 MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
@@ -48,8 +48,8 @@ class FakeSparkJob:
     def __init__(self, session: FakeSparkSession, _pool: str | None = None) -> None:
         self._session = session
 
-    def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
-        results: list[TaskResult | TaskFault] = []
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        results: list[TaskResult] = []
         for task in tasks:
             self._spend_time()
             results.append(self._run_partition(task))
@@ -62,7 +62,7 @@ class FakeSparkJob:
         for keeper in [*self._session.keepers]:
             keeper.renew_all()
 
-    def _run_partition(self, task: Task) -> TaskResult | TaskFault:
+    def _run_partition(self, task: Task) -> TaskResult:
         """A fault of the environment is a result, as ``transform.run_task`` makes it."""
         try:
             return self._task(task)
@@ -70,7 +70,7 @@ class FakeSparkJob:
             fault = fault_of(error)
             if fault is None:
                 raise
-            return TaskFault(task.manifest, fault)
+            return TaskResult(task.manifest, task.number, (), (), (), (), (), 0, fault=fault)
 
     def _task(self, task: Task) -> TaskResult:
         world = self._session.world

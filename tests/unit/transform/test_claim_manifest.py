@@ -32,7 +32,7 @@ from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.preflight import check_environment
 from transform.source import DeniedFileError, UnreadableFileError
-from transform.task_model import Task, TaskFault, TaskResult
+from transform.task_model import Task, TaskResult
 
 
 def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> ManifestRow | ConversionOutcome | None:
@@ -241,7 +241,7 @@ def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pyte
     world = model.World(slow=True, settings=model.with_attempts(2))
     held, run = list[set[str]](), FakeSparkJob.run
 
-    def record(job: FakeSparkJob, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
+    def record(job: FakeSparkJob, tasks: Sequence[Task]) -> list[TaskResult]:
         held.append({name for name, row in world.rows().items() if row["state"] == State.RUNNING})
         return run(job, tasks)
 
