@@ -14,7 +14,7 @@ from lake.manifest import INFLATED_RATIO, Lane, Manifest, ObjectVersion, has_com
 from lake.settings import ConvertSettings
 from lake.time import iso_utc
 from offline.input_files import InputFile, InputFiles, LocalFile
-from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles, synchronize
+from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, stage_file, synchronize
 from transform.audit import audit
 from transform.plan_attempt import divide_input
 from transform.run_task import run_task
@@ -122,7 +122,7 @@ def plan_tasks(
     excluded: Mapping[ObjectVersion, str] | None = None,
 ) -> tuple[Task, ...]:
     """Return the tasks of these files of a manifest, divided as in the jobs, but at least ``min_tasks``."""
-    divided = divide_input(InputFiles(region), files, settings, None, min_tasks)
+    divided = divide_input(InputFiles(region).fetch, files, settings, None, min_tasks)
     task = Task(manifest.id, GENERATION, manifest.partition, 0, (), (), LAKE, QUARANTINE, region, settings)
     tasks = [replace(task, number=number, splits=splits) for number, splits in enumerate(divided)]
     last = [replace(task, number=len(tasks), excluded=tuple(excluded.items()))] if excluded else []
@@ -134,4 +134,4 @@ def convert_task(task: Task, staging: Path) -> TaskResult:
     with tempfile.TemporaryDirectory(dir=staging) as folder:
         is_local = all(isinstance(split.file, LocalFile) for split in task.splits)
         requests = DISK_REQUESTS if is_local else S3_REQUESTS
-        return run_task(task, InputFiles(task.region), StagedFiles(staging).add, Path(folder), requests)
+        return run_task(task, InputFiles(task.region).fetch, partial(stage_file, staging), Path(folder), requests)

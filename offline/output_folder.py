@@ -70,23 +70,20 @@ class FolderCommit:
     objects: tuple[PendingObject, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StagedFiles:
-    """Moves written files into the staging folder of a manifest, under the name of their bucket and key."""
+def stage_file(staging: Path, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
+    """Move a written file of the same file system into the staging folder of a manifest, below its bucket and key.
 
-    staging: Path
-
-    def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
-        """Rename the file, which is on the same file system; its bytes need not be on the disk yet."""
-        target = self.staging / bucket / key
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("rb") as file:
-            checksum = checksum_of(file)
-        size = path.stat().st_size
-        path.replace(target)
-        done: Future[PendingObject] = Future()
-        done.set_result(PendingObject(bucket, key, "", "", checksum, size, rows))
-        return done
+    Its bytes need not be on the disk yet.
+    """
+    target = staging / bucket / key
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("rb") as file:
+        checksum = checksum_of(file)
+    size = path.stat().st_size
+    path.replace(target)
+    done: Future[PendingObject] = Future()
+    done.set_result(PendingObject(bucket, key, "", "", checksum, size, rows))
+    return done
 
 
 class OutputFolder:

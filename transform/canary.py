@@ -34,7 +34,7 @@ from transform.outcome import ALARM
 from transform.source import Source, UnreadableFileError
 from transform.spark_job import failure_reason
 from transform.task_model import ConversionContext
-from transform.upload import Uploads
+from transform.upload import uploading
 
 PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
 """Packages in the jobs' zip; their modules import every library."""
@@ -154,10 +154,10 @@ def _read_deleted(context: ConversionContext, request: CanaryRequest) -> None:
 
 
 def _upload(region: str, request: CanaryRequest, bucket: str, uploaded: list[PendingObject]) -> None:
-    with tempfile.TemporaryDirectory() as folder, Uploads(s3_client(region)) as uploads:
+    with tempfile.TemporaryDirectory() as folder, uploading(s3_client(region)) as add_file:
         path = Path(folder) / "object"
         path.write_bytes(BODY)
-        uploaded.append(uploads.add(path, bucket, canary_key(request.run), 0).result())
+        uploaded.append(add_file(path, bucket, canary_key(request.run), 0).result())
 
 
 def _complete_twice(context: ConversionContext, uploads: list[PendingObject]) -> None:

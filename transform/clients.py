@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import boto3
 from botocore.config import Config
@@ -103,15 +103,8 @@ def object_store(region: str, bucket: str) -> S3Store:
     return S3Store(bucket, region=region, credential_provider=credentials, **options)
 
 
-class InputRanges(Protocol):
-    """Reads files of the input; thread-safe."""
-
-    def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        """The bytes [start, end) of exactly this version.
-
-        Raises ``UnreadableFileError`` if they can never be read, otherwise ``TransientError``.
-        """
-
-
+Fetch = Callable[[ObjectVersion, int, int], Buffer]
+"""Returns the bytes [start, end) of exactly this version; thread-safe. Raises ``UnreadableFileError`` if they can never
+be read, otherwise ``TransientError``."""
 AddFile = Callable[[Path, str, str, int], Future[PendingObject]]
 """Takes over a written file with rows, given its bucket and final key; no reader can see it yet."""

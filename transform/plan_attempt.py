@@ -21,7 +21,7 @@ from lake.settings import ConvertSettings
 from lake.texts import format_count
 from lake.time import iso_utc
 from transform.chunk_sample import ChunkSample, Sampling
-from transform.clients import InputRanges
+from transform.clients import Fetch
 from transform.parquet_writer import OpenFile
 from transform.source import DeniedFileError, Source, UnreadableFileError, ranges_of
 from transform.task_model import ConversionContext, Split, Task, TaskResult, stream_seconds
@@ -125,7 +125,7 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
     settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
     input_keys = context.settings.input_kms_keys
     source = Source(context.region, input_keys, resources.input_bucket)
-    packed = divide_input(source, files, settings, dataset.measured.output_ratio)
+    packed = divide_input(source.fetch, files, settings, dataset.measured.output_ratio)
     left_out = tuple((file, reason) for file, reason in excluded.items() if kept is None or file not in kept.sources)
     tasks = tuple(
         Task(
@@ -151,7 +151,7 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
 
 
 def divide_input(
-    source: InputRanges,
+    fetch: Fetch,
     files: Sequence[ObjectVersion],
     settings: ConvertSettings,
     measured_ratio: float | None,
@@ -163,13 +163,13 @@ def divide_input(
     Input up to the target of one output file is one task. There are at least ``min_tasks`` if the input has enough
     splits. Raises ``TransientError``, ``BotoCoreError`` or ``ClientError`` if the input could not be read now.
     """
-    splits = split_files(files, _whole_files(source, files, settings), settings.split_bytes)
+    splits = split_files(files, _whole_files(fetch, files, settings), settings.split_bytes)
     large = sum(split.size for split in splits) > settings.target_file_bytes
-    sampled_ratio = output_ratio(source, splits, settings) if large else None
+    sampled_ratio = output_ratio(fetch, splits, settings) if large else None
     return pack_tasks(splits, settings.target_file_bytes, sampled_ratio or measured_ratio, min_tasks)
 
 
-def _whole_files(source: InputRanges, files: Sequence[ObjectVersion], settings: ConvertSettings) -> set[ObjectVersion]:
+def _whole_files(fetch: Fetch, files: Sequence[ObjectVersion], settings: ConvertSettings) -> set[ObjectVersion]:
     """Files larger than a split that can only be read whole; smaller files are always read whole."""
     large = [file for file in files if file.size > settings.split_bytes]
     if not large or settings.concatenated:
@@ -177,7 +177,7 @@ def _whole_files(source: InputRanges, files: Sequence[ObjectVersion], settings: 
 
     def is_whole(file: ObjectVersion) -> bool:
         try:
-            return not can_split(bytes(source.fetch(file, 0, min(HEAD_BYTES, file.size))))
+            return not can_split(bytes(fetch(file, 0, min(HEAD_BYTES, file.size))))
         except UnreadableFileError:
             return False  # The task that reads the file reports the reason.
         except DeniedFileError:
@@ -262,7 +262,7 @@ BATCH_BYTES = 4 << 20
 MAX_BATCHES = 8
 
 
-def output_ratio(source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
+def output_ratio(fetch: Fetch, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
     """Parquet bytes per stored input byte, from a few places of the splits; None if the sample has no row.
 
     Raises ``TransientError`` if the input could not be read now.
@@ -281,7 +281,7 @@ def output_ratio(source: InputRanges, splits: Sequence[Split], settings: Convert
         nonlocal read_bytes
         for number, split in enumerate(sampled):
             reader.open(str(number), start=split.start)
-            for piece in _pieces(source, split, SAMPLE_BYTES // len(sampled)):
+            for piece in _pieces(fetch, split, SAMPLE_BYTES // len(sampled)):
                 reader.feed(piece)
                 read_bytes += len(piece)
                 yield from iter(reader.read, None)
@@ -302,12 +302,12 @@ def output_ratio(source: InputRanges, splits: Sequence[Split], settings: Convert
         return path.stat().st_size / read_bytes
 
 
-def _pieces(source: InputRanges, split: Split, max_bytes: int) -> Iterator[memoryview]:
+def _pieces(fetch: Fetch, split: Split, max_bytes: int) -> Iterator[memoryview]:
     ranges = ranges_of(split, 0, max_bytes)
     if not ranges:
         return  # The file is empty.
     try:
-        data = source.fetch(split.file, ranges[0].start, ranges[0].end)
+        data = fetch(split.file, ranges[0].start, ranges[0].end)
     except (DeniedFileError, UnreadableFileError):
         return  # The task that reads the file reports the reason.
     with memoryview(data) as view:

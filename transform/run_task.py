@@ -25,7 +25,7 @@ from lake.manifest import ObjectVersion
 from lake.settings import ConvertSettings
 from lake.texts import format_count
 from transform.chunk_sample import Sampling
-from transform.clients import AddFile, InputRanges, s3_client
+from transform.clients import AddFile, Fetch, s3_client
 from transform.give_up import fault_of
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineContent, QuarantineFiles, file_record
@@ -39,7 +39,7 @@ from transform.source import (
     UnreadableNowError,
 )
 from transform.task_model import GRACE_SECONDS, FileFailure, Split, SplitResult, Task, TaskResult
-from transform.upload import Uploads
+from transform.upload import uploading
 
 PIECE_BYTES = 512 << 10
 """Bytes that the reader is fed at once: it copies them, and small copies stay in the processor's cache."""
@@ -112,9 +112,7 @@ class SplitDeadline:
         raise UnreadableNowError(advice, self._split.file)
 
 
-def run_task(
-    task: Task, source: InputRanges, add_file: AddFile, folder: Path, requests: Requests = S3_REQUESTS
-) -> TaskResult:
+def run_task(task: Task, fetch: Fetch, add_file: AddFile, folder: Path, requests: Requests = S3_REQUESTS) -> TaskResult:
     """Convert all splits. After an unreadable file, the others are only read, to find all unreadable files at once.
 
     ``folder`` is empty and on a local disk, for files that are not uploaded yet. Raises ``TransientError``,
@@ -123,7 +121,7 @@ def run_task(
     """
     started = time.monotonic()
     task_run = TaskRun(task, add_file, folder)
-    with ReadAhead(source, task.splits, requests=requests) as ahead:
+    with ReadAhead(fetch, task.splits, requests=requests) as ahead:
         for index, split in enumerate(task.splits):
             task_run.read_split(index, split, ahead)
     task_run.finish()
@@ -279,9 +277,9 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
     """
     for task in tasks:
         try:
-            with Uploads(s3_client(task.region)) as uploads, task_folder() as folder:
+            with uploading(s3_client(task.region)) as add_file, task_folder() as folder:
                 source = Source(task.region, task.input_keys, task.input_bucket)
-                yield run_task(task, source, uploads.add, folder)
+                yield run_task(task, source.fetch, add_file, folder)
         except Exception as error:
             fault = fault_of(error)
             if fault is None:

@@ -17,11 +17,12 @@ from lake.layout import lake_key, quarantine_key
 from lake.manifest import ObjectVersion
 from tests.model.world import LEASE, World, name_of
 from transform.claim_manifest import LeaseKeeper
+from transform.clients import AddFile
 from transform.give_up import fault_of
 from transform.quarantine_writer import QuarantineContent, file_record
 from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, Split, SplitResult, Task, TaskResult
-from transform.upload import Uploads
+from transform.upload import uploading
 
 MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
 """A folder in memory, if the system has one: each history makes several folders and removes them."""
@@ -91,13 +92,13 @@ class FakeSparkJob:
         rejects += [file_record(file, reason) for file, reason in task.excluded]
         number = task.number * NUMBERS_PER_TASK
         generation = (task.partition, task.manifest, task.generation)
-        with tempfile.TemporaryDirectory(dir=MEMORY) as folder, Uploads(self._session.s3) as uploads:
+        with tempfile.TemporaryDirectory(dir=MEMORY) as folder, uploading(self._session.s3) as add_file:
             objects, quarantine = list[Any](), list[Any]()
             if files:
-                objects.append(_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows))
+                objects.append(_add(add_file, folder, task.lake_bucket, lake_key(*generation, number), rows))
             if rejects:
                 key = quarantine_key(*generation, number + 1)
-                quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
+                quarantine.append(_add(add_file, folder, task.quarantine_bucket, key, rejects))
             published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
         splits = tuple(_split_result(split) for split in task.splits)
         contents = tuple(_content(rejected_files, task, item.size) for item in rejected)
@@ -120,10 +121,10 @@ def _content(rejected: Sequence[ObjectVersion], task: Task, size: int) -> Quaran
     return QuarantineContent(size, len(counts), counts)
 
 
-def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, Any]]) -> Any:
+def _add(add_file: AddFile, folder: str, bucket: str, key: str, records: list[dict[str, Any]]) -> Any:
     path = Path(folder) / key.rsplit("/", 1)[-1]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return uploads.add(path, bucket, key, len(records))
+    return add_file(path, bucket, key, len(records))
 
 
 class FakeSource:

@@ -93,10 +93,10 @@ def publish_before_audit() -> AbstractContextManager[Any]:
 
 
 reuse_an_upload = changed(
-    "transform.upload.Uploads._upload",
-    "upload_id = self._s3.create_multipart_upload(",
-    'begun = self._s3.list_multipart_uploads(Bucket=bucket, Prefix=key).get("Uploads")\n'
-    '        upload_id = begun[0]["UploadId"] if begun else self._s3.create_multipart_upload(',
+    "transform.upload._upload",
+    "upload_id = s3.create_multipart_upload(",
+    'found = s3.list_multipart_uploads(Bucket=bucket, Prefix=key).get("Uploads")\n'
+    '        upload_id = found[0]["UploadId"] if found else s3.create_multipart_upload(',
 )
 
 

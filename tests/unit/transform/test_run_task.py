@@ -93,7 +93,7 @@ def run(
     reads, results = ReadingUploads(), []
     for task in tasks:
         with tempfile.TemporaryDirectory() as folder:
-            results.append(run_task(task, FakeSource(files), reads.add, Path(folder)))
+            results.append(run_task(task, FakeSource(files).fetch, reads.add, Path(folder)))
     return tasks, results, reads
 
 
@@ -141,7 +141,7 @@ def test_provenance_distinguishes_two_versions_of_a_key(tmp_path: Path) -> None:
     unversioned = replace(version("b.json", bodies["b.json"]), version_id=None)
     splits = split_files([first, second, unversioned], (), 100)
     # When
-    run_task(task_of(*splits, provenance=True), FakeSource(bodies), reads.add, tmp_path)
+    run_task(task_of(*splits, provenance=True), FakeSource(bodies).fetch, reads.add, tmp_path)
     # Then
     assert [(row["_source"], row["_offset"], row["_arrived_at"]) for row in reads.rows] == [
         ("s3://input/a.json?versionId=v", "1", "2026-03-04T12:00:00Z"),
