@@ -33,12 +33,11 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     uri = arguments.get("run")
     if not uri:
         raise InvalidInputError("the job argument --run is missing: set it to the S3 URI of a run document")
-    document = json.loads(read_uri(context.services.s3, uri))
+    document = json.loads(read_uri(context.s3, uri))
     manifests = [str(manifest) for manifest in document["manifests"]]
     files, size = document.get("files", "?"), document.get("bytes", "?")
     context.log(f"run {uri}: {format_count(len(manifests), 'manifest')}, files: {files}, bytes: {size}")
-    services = context.services
-    denied = read_denied(services.s3, services.resources.control_bucket, uri)
+    denied = read_denied(context.s3, context.resources.control_bucket, uri)
     others = [manifest for manifest in manifests if manifest not in denied]
     if others and len(others) < len(manifests):
         number = format_count(len(manifests) - len(others), "manifest is", "manifests are")
@@ -71,9 +70,8 @@ def _record_denied(context: ConversionContext, run: str, before: Collection[str]
     """Add to the run document's list of denied manifests. An error is only logged: the next run retries them."""
     if not manifests:
         return
-    services = context.services
     try:
-        write_denied(services.s3, services.resources.control_bucket, run, {*before, *manifests})
+        write_denied(context.s3, context.resources.control_bucket, run, {*before, *manifests})
     except (BotoCoreError, ClientError) as error:
         context.log(f"the denied manifests could not be recorded, the next run retries them: {error}")
 

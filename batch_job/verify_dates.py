@@ -51,11 +51,11 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     or if a part of the share could not be compared. Raises ``InvalidInputError`` if ``which`` is neither, if the ledger
     no longer has all rows of the date, or if ``verify.share`` is 0.
     """
-    settings = context.services.settings
+    settings = context.settings
     if not settings.verify.share:
         raise InvalidInputError("verify.share is 0, so there is nothing to compare: set it and deploy again")
     now = context.clock()
-    documents = list_objects(context.services.s3, context.services.resources.control_bucket, VERIFICATIONS)
+    documents = list_objects(context.s3, context.resources.control_bucket, VERIFICATIONS)
     verified = {item["Key"].removeprefix(VERIFICATIONS).removesuffix(".json") for item in documents}
     last = last_settled_date(now, settings.schedule.settled_after)
     if which == DUE:
@@ -66,10 +66,10 @@ def verify_dates(context: ConversionContext, which: str) -> int:
                 f"--verify = {which!r} is not a valid date: set it to {DUE}, or to a date such as 2026-11-20"
             )
         dates = [which]
-        settings.ledger.check_kept(f"{dates[0]}T00", context.services.ledger.arrivals.expiries(), now)
+        settings.ledger.check_kept(f"{dates[0]}T00", context.ledger.arrivals.expiries(), now)
     effort = Effort(
         share=settings.verify.share,
-        run_tasks=partial(run_tasks, context.spark, context.services.region),
+        run_tasks=partial(run_tasks, context.spark, context.region),
         stop_at=now + timedelta(minutes=settings.batch.run_timeout_minutes) * TIME_SHARE,
     )
     found = [DateCheck(context, day, early=day > last, effort=effort).run() for day in dates]
@@ -116,9 +116,8 @@ class DateCheck:
 
         True if everything in the share was compared and nothing differs.
         """
-        services = self.context.services
-        begun_at = self.context.clock()
-        names = list(named_datasets(services.settings.datasets) | set(services.ledger.datasets.names()))
+        context, begun_at = self.context, self.context.clock()
+        names = list(named_datasets(context.settings.datasets) | set(context.ledger.datasets.names()))
         # Shuffled, so that time is not lacking for the same datasets every day.
         random.shuffle(names)
         reports = self._reports(names)
@@ -128,21 +127,21 @@ class DateCheck:
         body = {
             "date": self.date,
             "share": self.effort.share,
-            "run": self.context.run,
+            "run": context.run,
             "begun_at": iso_utc(begun_at),
-            "ended_at": iso_utc(self.context.clock()),
+            "ended_at": iso_utc(context.clock()),
             "datasets": {
                 name: [report.to_json() for report in hours] for name, hours in sorted(reports.items()) if hours
             },
             "datasets_left": left,
         }
-        put_document(services.s3, services.resources.control_bucket, self.key, encode_document(body))
+        put_document(context.s3, context.resources.control_bucket, self.key, encode_document(body))
         hours = [report for items in reports.values() for report in items]
         missed = sum(report.missed for report in hours)
         if missed:
             not_compared = format_count(missed, "manifest was", "manifests were")
-            document = f"s3://{services.resources.control_bucket}/{self.key}"
-            self.context.log(f"{ALARM} verify {self.date}: {not_compared} not compared; the reasons are in {document}")
+            document = f"s3://{context.resources.control_bucket}/{self.key}"
+            context.log(f"{ALARM} verify {self.date}: {not_compared} not compared; the reasons are in {document}")
         differs = any(report.outcome == HourOutcome.DIFFERS for report in hours)
         return not (left or missed or differs)
 
@@ -168,8 +167,8 @@ class DateCheck:
         return reports
 
     def _check_dataset(self, dataset: str) -> list[HourReport]:
-        context, services = self.context, self.context.services
-        stack = Stack.of(services.s3, services.ledger, services.resources, services.settings, dataset, context.clock)
+        context = self.context
+        stack = Stack.of(context.s3, context.ledger, context.resources, context.settings, dataset, context.clock)
         hours = Hours(dataset, f"{self.date}T00", f"{self.date}T23")
         reports = []
         for report in HoursCheck(stack, hours, self.effort, context.log).run():
@@ -179,7 +178,7 @@ class DateCheck:
             line = f"verify {dataset} {report}"
             if report.outcome == HourOutcome.DIFFERS:
                 differences = format_count(len(report.differences), "difference")
-                document = f"s3://{services.resources.control_bucket}/{self.key}"
+                document = f"s3://{context.resources.control_bucket}/{self.key}"
                 line = (
                     f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; to see where, "
                     f"run 'hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}'"

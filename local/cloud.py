@@ -18,7 +18,7 @@ from typing import IO, Self
 
 from botocore.exceptions import ClientError, WaiterError
 
-from local import isolation, spark_jars
+from local import isolation
 from local.emulator_patches import check_version
 from local.errors import LocalCloudError
 from local.isolation import ACCOUNT, BUCKET_PLACE, REGION, AwsClient
@@ -69,15 +69,13 @@ class LocalCloud:
         """Start an empty local cloud on a free port, with its files under ``state_dir``.
 
         ``state_dir``: a folder for this cloud alone. Files of an earlier cloud are removed, except the logs. ``log``:
-        called with one line for each step. Raises ``LocalCloudError`` if another local cloud uses ``state_dir``,
-        Spark's jars could not be downloaded, or the emulator did not start within 60 seconds; the message ends with the
-        end of its log.
+        called with one line for each step. Raises ``LocalCloudError`` if another local cloud uses ``state_dir``, or the
+        emulator did not start within 60 seconds; the message ends with the end of its log.
         """
         check_version()
         state_dir = state_dir.resolve()
         with ExitStack() as resources:
             lock = resources.enter_context(_claim(state_dir))
-            spark_jars.resolve(log=log)
             for name in _STATE_FOLDERS:
                 if (state_dir / name).exists():
                     shutil.rmtree(state_dir / name)

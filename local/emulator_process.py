@@ -17,7 +17,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack.app import app  # type: ignore[import-untyped]
 
-from local import isolation, spark_jars
+from local import isolation
 from local.class_archive import archive_file
 from local.emulator_patches import (
     alarms,
@@ -46,7 +46,7 @@ def main(socket: int, port: int, state: Path) -> None:
     def fetch(access_key: isolation.AccessKey, bucket: str, key: str, target: Path) -> None:
         isolation.client("s3", endpoint, access_key).download_file(bucket, key, str(target))
 
-    jobs = (JobSettings(endpoint, state, spark_jars.resolve(), archive_file()), roles.session_key, fetch)
+    jobs = (JobSettings(endpoint, state, archive_file()), roles.session_key, fetch)
     glue_runs, emr_runs = glue.GlueRuns(*jobs), emr_serverless.EmrRuns(*jobs)
     threading.Thread(target=_end_with_owner, args=((glue_runs, emr_runs),), daemon=True).start()
     state_machines.patch()

@@ -46,7 +46,6 @@ class JobSettings:
     """URL of the emulator."""
     state: Path
     """Folder of the cloud: its ``Limits``, ``runs/<run id>/`` and ``logs/<job or application>/<run id>.log``."""
-    jars: tuple[Path, ...]
     classes: Path
     """The archive of Spark's classes (``local.class_archive``)."""
     minute_seconds: float = 60.0
@@ -79,7 +78,7 @@ def prepare(settings: JobSettings, folder: Path, launch: JobLaunch, key: AccessK
     start_module = folder / "start" / "sitecustomize.py"
     start_module.parent.mkdir(parents=True)
     start_module.write_text(_HIDE_CHECKOUT_SCRIPT.format(checkout=str(_CHECKOUT)))
-    spark = _write_spark_conf(settings, folder, launch.spark, key)
+    spark = _write_spark_conf(settings, folder, launch.spark)
     python_path = [start_module.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
     environment = environment_without_region(settings.endpoint, key) | {
         **launch.environment,
@@ -110,36 +109,19 @@ def _fetch_uri(uri: str, folder: Path, key: AccessKey, fetch: Fetch) -> Path:
     return target
 
 
-def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str], key: AccessKey) -> dict[str, str]:
+def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str]) -> dict[str, str]:
     log_settings = folder / "log4j2.properties"
     log_settings.write_text(_LOG4J_PROPERTIES)
     java = f"{java_options(settings.classes)} -Dlog4j2.configurationFile={log_settings.as_uri()} -Duser.timezone=UTC"
     properties = {
         **LOCAL_SPARK,
         "spark.master": "local[2]",
-        "spark.jars": ",".join(str(jar) for jar in settings.jars),
         "spark.driver.memory": "1500m",
         "spark.driver.extraJavaOptions": java,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "scratch" / "warehouse"),
-        **s3_properties(settings.endpoint, key),
     }
     return spark_environment({**properties, **own}, folder / "spark.conf", settings.classes)
-
-
-def s3_properties(endpoint: str, key: AccessKey) -> dict[str, str]:
-    """Return the properties with which Spark reads and writes ``s3://`` in a local cloud."""
-    provider = "TemporaryAWSCredentialsProvider" if key.session_token else "SimpleAWSCredentialsProvider"
-    return {
-        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        "spark.hadoop.fs.s3a.endpoint": endpoint,
-        "spark.hadoop.fs.s3a.path.style.access": "true",
-        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-        "spark.hadoop.fs.s3a.access.key": key.id,
-        "spark.hadoop.fs.s3a.secret.key": key.secret,
-        "spark.hadoop.fs.s3a.session.token": key.session_token or "",
-        "spark.hadoop.fs.s3a.aws.credentials.provider": f"org.apache.hadoop.fs.s3a.{provider}",
-    }
 
 
 _MAX_TAIL_BYTES = 256 * 1024

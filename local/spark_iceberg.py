@@ -11,7 +11,6 @@ from typing import Any
 
 from local import isolation, spark_jars
 from local.class_archive import LOCAL_SPARK
-from local.job_launch import s3_properties
 
 HASHES = (
     "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82  org/apache/iceberg/"
@@ -45,7 +44,15 @@ def spark_with_iceberg(
     }
     if endpoint is not None and key is not None:
         jars += spark_jars.resolve()
-        options |= s3_properties(endpoint, key)
+        options |= {
+            "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+            "spark.hadoop.fs.s3a.endpoint": endpoint,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+            "spark.hadoop.fs.s3a.access.key": key.id,
+            "spark.hadoop.fs.s3a.secret.key": key.secret,
+            "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        }
     options["spark.jars"] = ",".join(map(str, jars))
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         started = process.submit(_start, folder, options)

@@ -1,4 +1,4 @@
-"""The S3A jars that Spark on this machine needs in addition to its own, downloaded once into the project's cache.
+"""The jars with which Spark on this machine reads S3, downloaded once into the project's cache.
 
 ``spark_jars.sha256`` lists them with their SHA-256; other bytes are refused. Later calls need no network.
 """

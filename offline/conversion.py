@@ -3,9 +3,10 @@
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import chain, islice
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from lake.commit import PendingObject, SourceCount
@@ -13,7 +14,7 @@ from lake.manifest import INFLATED_RATIO, Lane, Manifest, ObjectVersion, has_com
 from lake.settings import ConvertSettings
 from lake.time import iso_utc
 from offline.input_files import InputFile, InputFiles, LocalFile
-from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles
+from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, stage_file, synchronize
 from transform.audit import audit
 from transform.plan_attempt import divide_input
 from transform.run_task import run_task
@@ -22,6 +23,7 @@ from transform.task_model import FileFailure, Task, TaskResult
 
 GROUPS_PER_CORE = 2
 """Maximum number of groups for each core that are converted at a time; further groups wait."""
+DISK_THREADS = 4
 MIN_TASK_BYTES = 32 << 20
 """Minimum NDJSON of a task: another core is not worth smaller Parquet files."""
 DISK_REQUESTS = Requests(4, 32)
@@ -34,16 +36,6 @@ class GroupOutcome:
     objects: tuple[PendingObject, ...]
     refused: Mapping[ObjectVersion, FileFailure]
     """Files that cannot be read now: they are left out and not converted."""
-
-
-@dataclass(slots=True)
-class _Group:
-    manifest: Manifest
-    folder: str | None
-    tasks: tuple[Task, ...] = ()
-    results: Sequence[TaskResult] = ()
-    excluded: dict[ObjectVersion, str] = field(default_factory=dict)
-    refused: dict[ObjectVersion, FileFailure] = field(default_factory=dict)
 
 
 @dataclass
@@ -60,60 +52,65 @@ class Conversion:
         ``on_read`` gets the bytes of each ended task in its thread, even if its group is converted again without a
         file. Raises ``OSError`` if the disk is full, or a folder may not be written to.
         """
-        waiting, running, limit = iter(groups), set[Future[_Group]](), self.cores * GROUPS_PER_CORE
-        with ThreadPoolExecutor(limit) as pool_of_groups, ThreadPoolExecutor(self.cores) as pool:
+        waiting, running, limit = iter(groups), set[Future[GroupOutcome]](), self.cores * GROUPS_PER_CORE
+        with (
+            ThreadPoolExecutor(limit) as pool_of_groups,
+            ThreadPoolExecutor(self.cores) as pool,
+            ThreadPoolExecutor(DISK_THREADS) as disk,
+        ):
             try:
                 while True:
                     following = islice(waiting, limit - len(running))
-                    running |= {pool_of_groups.submit(self._convert, pool, files) for files in following}
+                    running |= {pool_of_groups.submit(self._convert, pool, disk, files) for files in following}
                     if not running:
                         return
                     done, running = wait(running, return_when=FIRST_COMPLETED)
                     for future in done:
-                        yield self._publish(future.result())
+                        yield future.result()
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _convert(self, pool: Executor, files: Sequence[InputFile]) -> _Group:
-        """Convert the files of a group, again without those that fail."""
-        now, named = datetime.now(UTC), tuple(item.file for item in files)
+    def _convert(self, pool: Executor, disk: Executor, files: Sequence[InputFile]) -> GroupOutcome:
+        """Convert the files of a group, again without those that fail, and publish them."""
+        now, folder = datetime.now(UTC), next((item.folder for item in files if item.folder is not None), None)
+        named = tuple(item.file for item in files)
         manifest = Manifest(new_manifest_id(now), Lane.BATCH, files[0].partition, iso_utc(now), named)
-        group = _Group(manifest, next((item.folder for item in files if item.folder is not None), None))
+        excluded: dict[ObjectVersion, str] = {}
+        refused: dict[ObjectVersion, FileFailure] = {}
         while True:
-            left = [file for file in group.manifest.files if file not in group.excluded]
+            left = [file for file in manifest.files if file not in excluded]
             size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in left)
             min_tasks = max(1, min(self.cores, size // MIN_TASK_BYTES))
-            group.tasks = plan_tasks(group.manifest, left, self.settings, min_tasks, self.region, group.excluded)
+            tasks = plan_tasks(manifest, left, self.settings, min_tasks, self.region, excluded)
             self.output.staging(manifest.id).mkdir(parents=True, exist_ok=True)
-            group.results = list(pool.map(self._run_task, group.tasks))
-            failures = {item.file: item for result in group.results for item in result.failures}
+            written: list[Future[None]] = []
+            results = list(pool.map(partial(self._run_task, disk, written), tasks))
+            failures = {item.file: item for result in results for item in result.failures}
             if not failures:
-                return group
+                break
             # Unreadable files go to the quarantine; files that another call may be able to read leave the manifest.
             for file, failure in failures.items():
                 if failure.advice is None and failure.denied is None:
-                    group.excluded[file] = failure.reason
+                    excluded[file] = failure.reason
                 else:
-                    group.refused[file] = failure
-            files_left = tuple(file for file in group.manifest.files if file not in group.refused)
-            group.manifest = replace(group.manifest, files=files_left)
+                    refused[file] = failure
+            manifest = replace(manifest, files=tuple(file for file in manifest.files if file not in refused))
             self.output.discard(manifest.id)
+        if not manifest.files:
+            return GroupOutcome((), (), refused)
+        sources = audit(manifest, tasks, results)
+        for future in written:
+            future.result()
+        self.output.commit(manifest, folder, sources, [item for result in results for item in result.uploaded])
+        return GroupOutcome(sources, tuple(item for result in results for item in result.objects), refused)
 
-    def _run_task(self, task: Task) -> TaskResult:
-        result = convert_task(task, self.output.staging(task.manifest))
-        self.output.write_back(task.manifest, (*result.objects, *result.quarantine))
+    def _run_task(self, disk: Executor, written: list[Future[None]], task: Task) -> TaskResult:
+        staging = self.output.staging(task.manifest)
+        result = convert_task(task, staging)
+        # They are written to the disk while others are converted.
+        written += [disk.submit(synchronize, staging / item.bucket / item.key) for item in result.uploaded]
         self.on_read(sum(split.split.size for split in result.splits))
         return result
-
-    def _publish(self, group: _Group) -> GroupOutcome:
-        manifest = group.manifest
-        if not manifest.files:
-            return GroupOutcome((), (), group.refused)
-        sources = audit(manifest, group.tasks, group.results)
-        objects = tuple(item for result in group.results for item in result.objects)
-        quarantine = [item for result in group.results for item in result.quarantine]
-        self.output.commit(manifest, group.folder, sources, chain(objects, quarantine))
-        return GroupOutcome(sources, objects, group.refused)
 
 
 def plan_tasks(
@@ -125,7 +122,7 @@ def plan_tasks(
     excluded: Mapping[ObjectVersion, str] | None = None,
 ) -> tuple[Task, ...]:
     """Return the tasks of these files of a manifest, divided as in the jobs, but at least ``min_tasks``."""
-    divided = divide_input(InputFiles(region), files, settings, None, min_tasks)
+    divided = divide_input(InputFiles(region).fetch, files, settings, None, min_tasks)
     task = Task(manifest.id, GENERATION, manifest.partition, 0, (), (), LAKE, QUARANTINE, region, settings)
     tasks = [replace(task, number=number, splits=splits) for number, splits in enumerate(divided)]
     last = [replace(task, number=len(tasks), excluded=tuple(excluded.items()))] if excluded else []
@@ -137,4 +134,4 @@ def convert_task(task: Task, staging: Path) -> TaskResult:
     with tempfile.TemporaryDirectory(dir=staging) as folder:
         is_local = all(isinstance(split.file, LocalFile) for split in task.splits)
         requests = DISK_REQUESTS if is_local else S3_REQUESTS
-        return run_task(task, InputFiles(task.region), StagedFiles(staging), Path(folder), requests)
+        return run_task(task, InputFiles(task.region).fetch, partial(stage_file, staging), Path(folder), requests)

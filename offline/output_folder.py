@@ -1,7 +1,8 @@
 """The output folder: ``lake/`` and ``quarantine/`` for readers, ``_hybrid-router/`` for its own records.
 
 A manifest is committed by one rename of its commit document. Before it readers see nothing of the manifest; after it
-the next run completes the publish. So each file is converted once, whenever the process is killed.
+the next run completes the publish, until the manifest has no staging folder. So each file is converted once, whenever
+the process is killed.
 """
 
 import fcntl
@@ -12,7 +13,7 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,6 @@ FORMAT = 1
 GENERATION = 1
 """The only generation: files of a folder are not published again under another one."""
 OBJECT_FOLDER = re.compile(r"[a-z][a-z0-9_]{0,62}/date=\d{4}-\d\d-\d\d/hour=\d\d/", re.ASCII)
-DISK_THREADS = 4
 
 
 class Converted(NamedTuple):
@@ -60,7 +60,7 @@ def identity(uri: str, version: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class FolderCommit:
-    """The commit document of a manifest, which becomes its result."""
+    """The commit document of a manifest."""
 
     manifest: str
     partition: Partition
@@ -70,29 +70,20 @@ class FolderCommit:
     objects: tuple[PendingObject, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StagedFiles:
-    """Moves written files into the staging folder of a manifest, under the name of their bucket and key."""
+def stage_file(staging: Path, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
+    """Move a written file of the same file system into the staging folder of a manifest, below its bucket and key.
 
-    staging: Path
-
-    def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
-        """Rename the file, which is on the same file system; its bytes need not be on the disk yet."""
-        target = self.staging / bucket / key
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("rb") as file:
-            checksum = checksum_of(file)
-        size = path.stat().st_size
-        path.replace(target)
-        done: Future[PendingObject] = Future()
-        done.set_result(PendingObject(bucket, key, "", "", checksum, size, rows))
-        return done
-
-    def finish(self) -> None:
-        """Do nothing: no upload is unfinished."""
-
-    def abort(self) -> None:
-        """Do nothing: the staging folder is removed as a whole."""
+    Its bytes need not be on the disk yet.
+    """
+    target = staging / bucket / key
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("rb") as file:
+        checksum = checksum_of(file)
+    size = path.stat().st_size
+    path.replace(target)
+    done: Future[PendingObject] = Future()
+    done.set_result(PendingObject(bucket, key, "", "", checksum, size, rows))
+    return done
 
 
 class OutputFolder:
@@ -104,13 +95,10 @@ class OutputFolder:
         self.has_tables = with_tables or (root / TABLES).exists()
         self._own = root / OWN
         self._results = self._own / "results"
-        self._commits = self._own / "commits"
         self._withdrawn = self._own / "withdrawn"
         self._files: dict[bytes, Converted] = {}
         """Files by URI; some hundred bytes each."""
         self._folders: dict[str, str] = {}
-        self._disk = ThreadPoolExecutor(DISK_THREADS)
-        self._written: dict[Path, Future[None]] = {}
 
     def __enter__(self) -> Self:
         """Lock the folder, complete committed manifests, and remove uncommitted ones.
@@ -119,10 +107,10 @@ class OutputFolder:
         Raises ``InvalidInputError`` if another process uses it, it cannot be written to, or something in it was not
         written by a conversion.
         """
-        for folder in (self._results, self._commits, self._withdrawn, self._own / "staging", self.root / TABLES):
+        for folder in (self._results, self._withdrawn, self._own / "staging", self.root / TABLES):
             self._refuse_links(folder)
         try:
-            for folder in (self._results, self._commits, self._withdrawn):
+            for folder in (self._results, self._withdrawn):
                 folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self._own / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -140,16 +128,15 @@ class OutputFolder:
         return self
 
     def _recover(self) -> None:
-        commits, withdrawn = (sorted(folder.glob("*.json")) for folder in (self._commits, self._withdrawn))
-        # All of them are read before anything is moved.
-        documents = {path: self._read(path) for path in (*commits, *withdrawn)}
-        for path in commits:
-            self._publish(path, documents[path])
+        for path in sorted(self._results.glob("*.json")):
+            body = self._read(path)
+            # A published manifest has no staging folder.
+            if self.staging(body.manifest).exists():
+                self._publish(body)
+            self._add(body)
         if not self.has_tables:
             self.remove_withdrawn()
         shutil.rmtree(self._own / "staging", ignore_errors=True)
-        for result in sorted(self._results.glob("*.json")):
-            self._add(self._read(result))
 
     def _add(self, commit: FolderCommit) -> None:
         for source in commit.sources:
@@ -162,7 +149,6 @@ class OutputFolder:
             self.folder_of(commit.partition.dataset, commit.folder)
 
     def __exit__(self, *_: object) -> None:
-        self._disk.shutdown()
         os.close(self._lock)
 
     def converted(self, file: ObjectVersion) -> Converted | None:
@@ -176,41 +162,29 @@ class OutputFolder:
     def staging(self, manifest: str) -> Path:
         return self._own / "staging" / manifest
 
-    def write_back(self, manifest: str, objects: Iterable[PendingObject]) -> None:
-        """Write staged files to the disk while others are converted: ``commit`` waits for them."""
-        for item in objects:
-            path = self.staging(manifest) / item.bucket / item.key
-            self._written[path] = self._disk.submit(_synchronize_path, path)
-
     def discard(self, manifest: str) -> None:
-        # Other threads add paths of other manifests meanwhile.
-        for path in [path for path in list(self._written) if path.is_relative_to(self.staging(manifest))]:
-            del self._written[path]
         shutil.rmtree(self.staging(manifest), ignore_errors=True)
 
     def commit(
         self, manifest: Manifest, folder: str | None, sources: Iterable[SourceCount], objects: Iterable[PendingObject]
     ) -> None:
-        """Publish all staged objects of a manifest, once, even if the process is killed."""
+        """Publish all staged objects of a manifest, once, even if the process is killed; their bytes are on the disk.
+
+        Thread-safe for different manifests without a common file.
+        """
         staging = self.staging(manifest.id)
-        staged = [(item, staging / item.bucket / item.key) for item in objects]
-        self.write_back(manifest.id, (item for item, path in staged if path not in self._written))
-        for _, path in staged:
-            self._written.pop(path).result()
-        self._synchronize(path.parent for _, path in staged)
-        published = tuple(item for item, _ in staged)
-        body = FolderCommit(manifest.id, manifest.partition, folder, tuple(sources), published)
-        beside, commit = staging / "commit.json", self._commits / f"{manifest.id}.json"
-        staging.mkdir(parents=True, exist_ok=True)
+        body = FolderCommit(manifest.id, manifest.partition, folder, tuple(sources), tuple(objects))
+        self._synchronize({(staging / item.bucket / item.key).parent for item in body.objects})
+        beside, result = staging / "commit.json", self._results / f"{manifest.id}.json"
         # ASCII: the path of a file need not be UTF-8.
         beside.write_text(json.dumps({"format": FORMAT, **encode(body)}), encoding="ascii")
-        _synchronize_path(beside)
-        beside.replace(commit)
-        self._synchronize([commit.parent])
-        self._publish(commit, body)
+        synchronize(beside)
+        beside.replace(result)
+        self._synchronize([result.parent])
+        self._publish(body)
         self._add(body)
 
-    def _publish(self, commit: Path, body: FolderCommit) -> None:
+    def _publish(self, body: FolderCommit) -> None:
         staging, published = self.staging(body.manifest), set()
         for item in body.objects:
             staged, final = (base / item.bucket / item.key for base in (staging, self.root))
@@ -222,7 +196,6 @@ class OutputFolder:
                 staged.replace(final)
             published.add(final.parent)
         self._synchronize(folder for folder in published if folder.exists())
-        commit.replace(self._results / commit.name)
         self._refuse_links(staging)
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -323,10 +296,11 @@ class OutputFolder:
         """Write the names in these folders and their parents to the disk: a power failure must not undo a rename."""
         found = {above for folder in folders for above in (folder, *folder.parents) if above.is_relative_to(self.root)}
         for folder in found:
-            _synchronize_path(folder)
+            synchronize(folder)
 
 
-def _synchronize_path(path: Path) -> None:
+def synchronize(path: Path) -> None:
+    """Write the bytes of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -22,7 +22,7 @@ from lake.settings import ConvertSettings, PriceSettings
 from lake.texts import format_count
 from offline.conversion import plan_tasks
 from offline.input_files import InputFiles, LocalFile
-from offline.output_folder import StagedFiles
+from offline.output_folder import stage_file
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from transform.run_task import run_task
 from transform.spark_job import WORKER_ENVIRONMENT
@@ -129,7 +129,7 @@ def measure_task(output: Path, task: Task) -> tuple[TaskResult, int]:
     reset_peak_bytes()
     # As many requests ahead as from S3, because they take memory.
     with tempfile.TemporaryDirectory(dir=output) as folder:
-        result = run_task(task, InputFiles(task.region), StagedFiles(output), Path(folder))
+        result = run_task(task, InputFiles(task.region).fetch, partial(stage_file, output), Path(folder))
     return result, peak_bytes()
 
 

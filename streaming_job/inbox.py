@@ -13,15 +13,15 @@ from lake.manifest import Lane
 from lake.texts import format_count
 from transform.give_up import EnvironmentFault, fault_of
 from transform.outcome import ALARM
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext
 
 PARALLEL_DELETES = 16
 
 
-def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
+def find_row(context: ConversionContext, manifest: str) -> ManifestRow | None:
     """The row of a manifest; None if it is missing or damaged, which its conversion and the sweep report."""
     try:
-        return services.ledger.manifests.get(manifest)
+        return context.ledger.manifests.get(manifest)
     except TerminalError:
         return None
 
@@ -34,36 +34,29 @@ def log_passing_fault(context: ConversionContext, error: Exception) -> None:
     context.log(f"the next look retries it: {fault.cause}")
 
 
-def has_open_manifests(services: JobServices) -> bool:
+def has_open_manifests(context: ConversionContext) -> bool:
     """Whether a pointer in the inbox names an open manifest of the stream lane.
 
     Pointers alone do not show that: a killed run may have left the pointers of manifests that it converted.
     """
-    seen = set()
-    own = inbox(services.ledger.stream.shard)
-    for item in list_objects(services.s3, services.resources.control_bucket, own):
-        manifest = manifest_of_pointer(item["Key"])
-        if manifest and manifest not in seen:
-            seen.add(manifest)
-            row = find_row(services, manifest)
-            # A forced manifest is open in the batch lane, and its old pointer may still be here.
-            if row is not None and row.open and row.lane == Lane.STREAM:
-                return True
-    return False
+    found = (find_pointers(context, (), (), urgent=urgent, limit=None) for urgent in (True, False))
+    rows = (find_row(context, manifest) for pointers in found for manifest in pointers)
+    # A forced manifest is open in the batch lane, and its old pointer may still be here.
+    return any(row is not None and row.open and row.lane == Lane.STREAM for row in rows)
 
 
 def find_pointers(
-    services: JobServices, busy: Collection[str], left: Collection[str], *, urgent: bool, limit: int
+    context: ConversionContext, busy: Collection[str], left: Collection[str], *, urgent: bool, limit: int | None
 ) -> dict[str, list[str]]:
     """Keys of at most ``limit`` pointers by manifest, oldest manifest first: the urgent pointers, or all others.
 
     Pointers to ``busy`` manifests, and the keys in ``left``, are excluded.
     """
     pointers: dict[str, list[str]] = {}
-    own = inbox(services.ledger.stream.shard)
+    own = inbox(context.ledger.stream.shard)
     # An id begins with the creation time of its manifest, and "urgent" comes after all ids.
     prefix = f"{own}{URGENT}" if urgent else own
-    listed = (item["Key"] for item in list_objects(services.s3, services.resources.control_bucket, prefix))
+    listed = (item["Key"] for item in list_objects(context.s3, context.resources.control_bucket, prefix))
     offered = (key for key in listed if key.startswith(f"{own}{URGENT}") == urgent and key not in left)
     # Busy ones are skipped before the limit: the pointers of a slow file's portion would keep others waiting.
     waiting = ((name, key) for key in offered if (name := manifest_of_pointer(key)) is not None and name not in busy)
@@ -78,13 +71,13 @@ def delete_pointers(context: ConversionContext, keys: Collection[str]) -> list[s
     The next run reads them again. After a fault no further deletion begins. Raises ``BotoCoreError`` or ``ClientError``
     for any error that is not a fault of the environment.
     """
-    services, bucket = context.services, context.services.resources.control_bucket
+    bucket = context.resources.control_bucket
     faults: list[EnvironmentFault] = []
 
     def stays(key: str) -> bool:
         try:
             if not faults:
-                services.s3.delete_object(Bucket=bucket, Key=key)
+                context.s3.delete_object(Bucket=bucket, Key=key)
         except (BotoCoreError, ClientError) as error:
             if (fault := fault_of(error, f"s3://{bucket}/{key}")) is None:
                 raise

@@ -14,12 +14,10 @@ from transform.task_model import ConversionContext
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     """Convert what the shard's inbox names until the run should end; returns the exit code."""
     shard = arguments.get(SHARD_ARGUMENT, FIRST_SHARD)
-    ledger = context.services.ledger
     # The run reads and writes the row of this shard wherever it uses the stream's row.
-    services = replace(context.services, ledger=replace(ledger, stream=ledger.stream.of(shard)))
-    context = replace(context, services=services)
-    services.ledger.stream.begin_run(context.run, context.clock())
-    context.log(f"run {context.run}: waiting for pointers in s3://{services.resources.control_bucket}/{inbox(shard)}")
+    context = replace(context, ledger=replace(context.ledger, stream=context.ledger.stream.of(shard)))
+    context.ledger.stream.begin_run(context.run, context.clock())
+    context.log(f"run {context.run}: waiting for pointers in s3://{context.resources.control_bucket}/{inbox(shard)}")
     InboxStream(context).run()
     return 0
 

@@ -65,13 +65,13 @@ class StreamMeter:
         # A row that cannot be written is kept and written unchanged with the next one.
         try:
             while self._unwritten:
-                self._context.services.ledger.costs.record(self._unwritten[0])
+                self._context.ledger.costs.record(self._unwritten[0])
                 self._unwritten.pop(0)
         except (BotoCoreError, ClientError, TransientError) as error:
             self._context.log(f"the cost of the stream was not recorded: {error}; the next interval retries it")
 
     def _row(self, converted: Sequence[CostShare]) -> CostRow:
-        settings = self._context.services.settings
+        settings = self._context.settings
         begun, ended = self._begun, self._counted_until
         milliseconds = (ended - begun) // timedelta(milliseconds=1)
         engine, worker = ENGINES[settings.stream.engine], settings.stream.worker_type

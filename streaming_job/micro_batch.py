@@ -30,10 +30,10 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[st
     A manifest without a readable row comes last, with size 0.
     """
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        found = list(pool.map(lambda manifest: find_row(context.services, manifest), manifests))
+        found = list(pool.map(lambda manifest: find_row(context, manifest), manifests))
     rows = [row for row in found if row is not None]
     rows.sort(key=lambda row: (not row.urgent, row.created_at))
-    speeds = Speeds({}, context.services.settings)
+    speeds = Speeds({}, context.settings)
     sizes = {row.id: InputSize(speeds.busy_seconds(row, SECONDS_PER_CORE), row.files) for row in rows}
     return sizes | {manifest: InputSize(0, 0) for manifest in manifests if manifest not in sizes}
 
@@ -52,7 +52,7 @@ def convert_portion(
     if (alarm := format_faults(converted)) is None:
         return converted
     context.log(alarm)
-    queued = context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED, lambda error: context.log(str(error)))
+    queued = context.ledger.manifests.open(Lane.STREAM, State.QUEUED, lambda error: context.log(str(error)))
     check_environment(context, portion, chain(recent, (row.id for row in queued)))
     # The fault has passed, or it concerns only single objects.
     stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
@@ -85,7 +85,7 @@ def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
 
 
 def parallel_limit(context: ConversionContext) -> InputSize:
-    limits = context.services.settings.stream
+    limits = context.settings.stream
     return InputSize(limits.parallel_seconds, BATCH_FILES)
 
 
@@ -96,7 +96,7 @@ def portion_limit(whole: InputSize) -> InputSize:
 
 def parallel_conversions(context: ConversionContext) -> int:
     """Maximum number of parallel conversions, even if all are small."""
-    return max(PORTIONS, min(context.services.settings.stream.cores, MAX_CONVERSIONS))
+    return max(PORTIONS, min(context.settings.stream.cores, MAX_CONVERSIONS))
 
 
 def size_of(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize:

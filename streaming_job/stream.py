@@ -81,8 +81,6 @@ class InboxStream:
 
     def __init__(self, context: ConversionContext) -> None:
         self._context = context
-        self._working = threading.Lock()
-        self._ending = False
         self._error: BaseException | None = None
         self._wake = threading.Event()
         """Set if the thread of the run has something to do before the next heartbeat is due."""
@@ -129,7 +127,7 @@ class InboxStream:
             # The end is reported before open conversions end, which can take minutes in which no file would start
             # another run, because the heartbeat is valid.
             try:
-                self._context.services.ledger.stream.end()
+                self._context.ledger.stream.end()
             except (BotoCoreError, ClientError) as error:
                 self._context.log(
                     f"the end of the run was not reported: {error}; its last heartbeat is valid for a while"
@@ -150,7 +148,7 @@ class InboxStream:
             elif woken:
                 # When the look ends, the new room is used at once.
                 self._look.add_done_callback(lambda _: self._wake.set())
-            woken = self._wake.wait(min(MAX_LOOK_SECONDS, self._context.services.settings.stream.trigger_seconds))
+            woken = self._wake.wait(min(MAX_LOOK_SECONDS, self._context.settings.stream.trigger_seconds))
             self._wake.clear()
             if self._error is not None:
                 raise self._error
@@ -170,7 +168,7 @@ class InboxStream:
                 query.awaitTermination()
 
     def _start(self, checkpoint: str) -> StreamingQuery:
-        seconds = self._context.services.settings.stream.trigger_seconds
+        seconds = self._context.settings.stream.trigger_seconds
         # A source that has a row at each trigger, so that each trigger begins a micro-batch; nothing reads the rows.
         ticks = self._context.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         return (
@@ -182,21 +180,18 @@ class InboxStream:
 
     def _run_micro_batch(self, _: DataFrame, number: int) -> None:
         """Begin portions. Return when these, or if none began the earlier ones, have ended, or after a while."""
-        with self._working:
-            if self._ending:
-                return
-            try:
-                begun = self._begin_portions(f"micro-batch {number}", urgent=False)
-            except BaseException as error:
-                self._end_with(error)
-                return
-            settings = self._context.services.settings.stream
-            patience = PATIENCE_SHARE * settings.latency_goal_seconds
-            with self._changed:
-                # Short micro-batches would make Glue remove workers that convert earlier portions.
-                waited = {*begun} or {item for item in self._open if not item.urgent}
-                seconds = patience if begun else min(patience, settings.trigger_seconds)
-                self._changed.wait_for(lambda: self._stopping or not waited.intersection(self._open), seconds)
+        try:
+            begun = self._begin_portions(f"micro-batch {number}", urgent=False)
+        except BaseException as error:
+            self._end_with(error)
+            return
+        settings = self._context.settings.stream
+        patience = PATIENCE_SHARE * settings.latency_goal_seconds
+        with self._changed:
+            # Short micro-batches would make Glue remove workers that convert earlier portions.
+            waited = {*begun} or {item for item in self._open if not item.urgent}
+            seconds = patience if begun else min(patience, settings.trigger_seconds)
+            self._changed.wait_for(lambda: self._stopping or not waited.intersection(self._open), seconds)
 
     def look_for_urgent(self) -> None:
         """Begin portions of new urgent manifests while there is room; begins none after a fault that can pass."""
@@ -256,7 +251,7 @@ class InboxStream:
             busy = {name for item in self._open if item.urgent or not urgent for name in item.pointers}
             busy.update(self._held)
         limit = MAX_URGENT_POINTERS if urgent else MAX_POINTERS_PER_TRIGGER
-        return find_pointers(self._context.services, busy, self._left, urgent=urgent, limit=limit)
+        return find_pointers(self._context, busy, self._left, urgent=urgent, limit=limit)
 
     def _convert(self, begun: OpenConversion) -> None:
         # An id begins with the creation time of its manifest.
@@ -302,35 +297,28 @@ class InboxStream:
     def _record_heartbeat(self) -> None:
         with self._changed:
             since = next((item.begun for item in self._open if not item.urgent), None)
-        self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock(), since)
+        self._context.ledger.stream.record_heartbeat(self._context.run, self._context.clock(), since)
 
     def _may_end(self) -> bool:
-        """Whether to end now; after True no micro-batch begins."""
-        row = self._context.services.ledger.stream.get()
-        with self._changed:
-            self._stopping = row.stop_requested or self._error is not None
-            self._changed.notify_all()
-        now = self._context.clock()
+        """Whether to end now; after True no portion begins."""
+        row, now = self._context.ledger.stream.get(), self._context.clock()
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
-        idle = now - self._last_work >= timedelta(minutes=self._context.services.settings.stream.idle_minutes)
-        if not row.stop_requested and (in_window or not idle):
-            return False
-        if not self._working.acquire(blocking=False):
-            return False
-        try:
+        idle = now - self._last_work >= timedelta(minutes=self._context.settings.stream.idle_minutes)
+        with self._changed:
             # The look is checked first, because it may begin conversions until it ends.
-            if not self._look.done() or self._look.exception() or self._error is not None or self._open:
-                return False
-            # First record the end, then check the inbox: a function that writes a pointer later sees no heartbeat and
-            # starts another run.
-            self._context.services.ledger.stream.end()
-            if not row.stop_requested and has_open_manifests(self._context.services):
-                self._last_work = now
-                self._record_heartbeat()
-                return False
-            self._ending = True
-        finally:
-            self._working.release()
+            is_quiet = self._look.done() and not self._look.exception() and self._error is None and not self._open
+            ends = is_quiet and (row.stop_requested or not (in_window or not idle))
+            self._stopping = ends or row.stop_requested or self._error is not None
+            self._changed.notify_all()
+        if not ends:
+            return False
+        # First record the end, then check the inbox: a function that writes a pointer later sees no heartbeat and
+        # starts another run.
+        self._context.ledger.stream.end()
+        if not row.stop_requested and has_open_manifests(self._context):
+            self._last_work, self._stopping = now, self._error is not None
+            self._record_heartbeat()
+            return False
         self._context.log("stopped as requested" if row.stop_requested else "ended: idle outside the stream window")
         return True
 

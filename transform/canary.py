@@ -33,8 +33,8 @@ from transform.give_up import fault_of
 from transform.outcome import ALARM
 from transform.source import Source, UnreadableFileError
 from transform.spark_job import failure_reason
-from transform.task_model import ConversionContext, JobServices
-from transform.upload import Uploads
+from transform.task_model import ConversionContext
+from transform.upload import uploading
 
 PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
 """Packages in the jobs' zip; their modules import every library."""
@@ -51,25 +51,25 @@ def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
 
     Returns the exit code, which is 0 even if checks failed, because the report has their outcomes.
     """
-    request, services = CanaryRequest.from_text(arguments[CANARY_ARGUMENT]), context.services
+    request = CanaryRequest.from_text(arguments[CANARY_ARGUMENT])
     # First, so that the line is in the log when the run has ended.
     context.log(f"{ALARM} canary {request.run}: this line tests the filter of the log, there is nothing to do")
-    checks = [_attempt("imports", import_everything), _attempt("region", partial(_check_region, services))]
+    checks = [_attempt("imports", import_everything), _attempt("region", partial(_check_region, context))]
     of_worker, seen_by_worker, uploads = _run_worker(context, request)
     checks += of_worker
     if request.etag:
-        checks.append(_attempt("deleted version", partial(_read_deleted, services, request)))
-    checks.append(_attempt("complete twice", partial(_complete_twice, services, uploads)))
+        checks.append(_attempt("deleted version", partial(_read_deleted, context, request)))
+    checks.append(_attempt("complete twice", partial(_complete_twice, context, uploads)))
     checks.append(_attempt("ledger", partial(_claim_row, context, request)))
     checks.append(_attempt("job runs", partial(context.run_is_terminal, context.run)))
     for result in checks:
         context.log(f"canary {request.run}: {result.check}: {result.problem or 'ok'}")
     jvm: Any = context.spark.sparkContext._jvm
     spark = {"spark": context.spark.version, "java": str(jvm.java.lang.System.getProperty("java.version"))}
-    seen = {**spark, "region": services.region, "driver": _describe_process(), "worker": seen_by_worker}
+    seen = {**spark, "region": context.region, "driver": _describe_process(), "worker": seen_by_worker}
     report = {"checks": [asdict(result) for result in checks], "seen": seen}
     key = canary_report_key(request.run)
-    put_document(services.s3, services.resources.control_bucket, key, encode_document(report))
+    put_document(context.s3, context.resources.control_bucket, key, encode_document(report))
     return 0
 
 
@@ -111,8 +111,8 @@ def _problem_of(error: Exception) -> str:
 
 
 def _run_worker(context: ConversionContext, request: CanaryRequest) -> WorkerReport:
-    resources = context.services.resources
-    probe = partial(probe_worker, request, context.services.region, resources.input_bucket, resources.output_buckets)
+    resources = context.resources
+    probe = partial(probe_worker, request, context.region, resources.input_bucket, resources.output_buckets)
 
     reports: list[WorkerReport] = []
     spark = context.spark.sparkContext
@@ -120,12 +120,12 @@ def _run_worker(context: ConversionContext, request: CanaryRequest) -> WorkerRep
     return reports[0] if reports else ([result], {}, [])
 
 
-def _check_region(services: JobServices) -> None:
-    bucket = services.resources.input_bucket
-    found = services.s3.head_bucket(Bucket=bucket).get("BucketRegion", services.region)
-    if found != services.region:
+def _check_region(context: ConversionContext) -> None:
+    bucket = context.resources.input_bucket
+    found = context.s3.head_bucket(Bucket=bucket).get("BucketRegion", context.region)
+    if found != context.region:
         raise TransientError(
-            f"the job runs for the region {services.region}, the bucket {bucket} is in {found}: deploy the stack in "
+            f"the job runs for the region {context.region}, the bucket {bucket} is in {found}: deploy the stack in "
             "the region of the bucket"
         )
 
@@ -144,32 +144,32 @@ def _read_by_obstore(region: str, request: CanaryRequest, bucket: str) -> None:
         raise TransientError(f"obstore has read {found[:50]!r} instead of {BODY!r}: run the canary again")
 
 
-def _read_deleted(services: JobServices, request: CanaryRequest) -> None:
-    file = request.file(services.resources.input_bucket, deleted=True)
+def _read_deleted(context: ConversionContext, request: CanaryRequest) -> None:
+    file = request.file(context.resources.input_bucket, deleted=True)
     try:
-        Source(services.region, services.settings.input_kms_keys).fetch(file, 0, file.size)
+        Source(context.region, context.settings.input_kms_keys).fetch(file, 0, file.size)
     except UnreadableFileError:
         return
     raise TransientError(f"{file.uri} was deleted but can still be read: run the canary again")
 
 
 def _upload(region: str, request: CanaryRequest, bucket: str, uploaded: list[PendingObject]) -> None:
-    with tempfile.TemporaryDirectory() as folder, Uploads(s3_client(region)) as uploads:
+    with tempfile.TemporaryDirectory() as folder, uploading(s3_client(region)) as add_file:
         path = Path(folder) / "object"
         path.write_bytes(BODY)
-        uploaded.append(uploads.add(path, bucket, canary_key(request.run), 0).result())
+        uploaded.append(add_file(path, bucket, canary_key(request.run), 0).result())
 
 
-def _complete_twice(services: JobServices, uploads: list[PendingObject]) -> None:
-    first, second = (complete_all(services.s3, uploads) for _ in range(2))
+def _complete_twice(context: ConversionContext, uploads: list[PendingObject]) -> None:
+    first, second = (complete_all(context.s3, uploads) for _ in range(2))
     if first != second:
         raise TransientError(f"the second completion has changed the object: {first} became {second}; report it")
     for item in uploads:
-        services.s3.delete_object(Bucket=item.bucket, Key=item.key)
+        context.s3.delete_object(Bucket=item.bucket, Key=item.key)
 
 
 def _claim_row(context: ConversionContext, request: CanaryRequest) -> None:
-    rows = context.services.ledger.canaries
+    rows = context.ledger.canaries
     rows.create(request.run, context.clock(), ROW_KEPT)
     claims = [rows.claim(request.run, owner) for owner in (context.run, "another-run")]
     if claims != [True, False] or rows.owner(request.run) != context.run:

@@ -17,7 +17,7 @@ from lake.texts import advise_reprocess
 from transform.give_up import format_given_up, supersede_or_fail
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome, done_outcome
 from transform.plan_attempt import find_kept_generation
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext
 
 MAX_READS = 20
 """Maximum reads of a row for one claim: other runs change it a few times, and more changes mean a defect."""
@@ -34,15 +34,14 @@ def claim_or_finish(
     replace published rows by fewer, it is DONE again with the published rows. Raises ``TransientError`` if the row
     changed concurrently at each of ``MAX_READS`` reads.
     """
-    services, clock = context.services, context.clock
-    manifests = services.ledger.manifests
+    manifests, clock = context.ledger.manifests, context.clock
     found: ManifestRow | ConversionOutcome | None
     for _ in range(MAX_READS):
         row = manifests.get(manifest)
         if row is None:
             return ConversionOutcome(manifest, UNKNOWN, reason="the ledger has no such manifest: it was skipped")
         if not row.open:
-            successors = _batch_successors(services, row)
+            successors = _batch_successors(context, row)
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
             found = publish(context, row)
@@ -69,16 +68,16 @@ def publish(
     context: ConversionContext, row: ManifestRow, document: CommitDocument | None = None
 ) -> ConversionOutcome | None:
     """Roll a PUBLISHING manifest forward; ``document`` is its commit document if known. None: read its row again."""
-    services, resources = context.services, context.services.resources
+    resources = context.resources
     control, buckets = resources.control_bucket, resources.output_buckets
-    has_table = services.settings.has_table(row.partition.dataset)
+    has_table = context.settings.has_table(row.partition.dataset)
     try:
-        state = roll_forward(services.s3, services.ledger, control, row, context.clock, buckets, has_table=has_table)
+        state = roll_forward(context.s3, context.ledger, control, row, context.clock, buckets, has_table=has_table)
     except NewerDocumentError as error:
         return ConversionOutcome(row.id, WAITING, reason=str(error))
     if state != State.DONE or row.owner != context.run or row.document is None:
         return None
-    return done_outcome(document or read_commit(services.s3, control, row.document))
+    return done_outcome(document or read_commit(context.s3, control, row.document))
 
 
 def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
@@ -87,15 +86,15 @@ def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOu
     if row.has_live_lease(now) and (own or not context.run_is_terminal(row.owner or "")):
         return ConversionOutcome(row.id, HELD, reason=f"run {row.owner} is working on it")
     reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
-    context.services.ledger.manifests.release(row, reason, now)
+    context.ledger.manifests.release(row, reason, now)
     return None
 
 
 def _take_up(context: ConversionContext, row: ManifestRow) -> ManifestRow | None:
     """Take up this run's claim that got no answer, with a whole lease. None: read the row again."""
-    lease, is_live = timedelta(seconds=context.services.settings.batch.lease_seconds), True
+    lease, is_live = timedelta(seconds=context.settings.batch.lease_seconds), True
     try:
-        context.services.ledger.manifests.renew(row, context.clock(), lease)
+        context.ledger.manifests.renew(row, context.clock(), lease)
     except LeaseLostError:
         is_live = False
     # Only one of two concurrent calls gets the claim.
@@ -107,31 +106,30 @@ def _claim(context: ConversionContext, row: ManifestRow) -> ManifestRow | None:
 
     Raises ``InvalidDocumentError`` if one of its documents is gone or was changed.
     """
-    services, now = context.services, context.clock()
-    kept = find_kept_generation(services, row)
+    now, kept = context.clock(), find_kept_generation(context, row)
     # An attempt that only found unreadable files does not count.
-    is_given_up = row.tries >= services.settings.batch.max_attempts + (row.exclusions is not None)
+    is_given_up = row.tries >= context.settings.batch.max_attempts + (row.exclusions is not None)
     if kept is not None and (is_given_up or not kept.to_convert):
         # DONE instead of FAILED, because no later reprocess can replace the published generation.
         why = f"{kept.reason}; {format_given_up(row)}" if kept.to_convert else kept.reason
-        services.ledger.manifests.keep_published(row, why, now)
+        context.ledger.manifests.keep_published(row, why, now)
     elif is_given_up:
-        supersede_or_fail(services, row, now)
+        supersede_or_fail(context, row)
     else:
-        lease, nonce = timedelta(seconds=services.settings.batch.lease_seconds), secrets.token_hex(8)
+        lease, nonce = timedelta(seconds=context.settings.batch.lease_seconds), secrets.token_hex(8)
         try:
-            return services.ledger.manifests.claim(row, context.run, now, lease, nonce)
+            return context.ledger.manifests.claim(row, context.run, now, lease, nonce)
         except Exception:
             context.unanswered[row.id] = nonce
             raise
     return None
 
 
-def _batch_successors(services: JobServices, row: ManifestRow) -> tuple[str, ...]:
+def _batch_successors(context: ConversionContext, row: ManifestRow) -> tuple[str, ...]:
     """Batch lane successors of a superseded manifest of the batch lane; the stream lane gets its own by pointers."""
     if row.state != State.SUPERSEDED or row.lane != Lane.BATCH:
         return ()
-    rows = map(services.ledger.manifests.get, row.superseded_by)
+    rows = map(context.ledger.manifests.get, row.superseded_by)
     return tuple(successor.id for successor in rows if successor is not None and successor.lane == Lane.BATCH)
 
 
@@ -148,7 +146,7 @@ class LeaseKeeper:
     def __init__(self, context: ConversionContext) -> None:
         self._context = context
         self._claims: dict[str, ManifestRow] = {}
-        self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
+        self._lease = timedelta(seconds=context.settings.batch.lease_seconds)
         self._interval = self._lease.total_seconds() / RENEWALS_PER_LEASE
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -173,7 +171,7 @@ class LeaseKeeper:
 
     def renew_all(self) -> None:
         """Renew every claim once. After a renewal without an answer the claim stays: the next round retries it."""
-        manifests, clock = self._context.services.ledger.manifests, self._context.clock
+        manifests, clock = self._context.ledger.manifests, self._context.clock
         with self._lock:
             claims = list(self._claims.values())
         unanswered: list[str] = []

@@ -6,12 +6,12 @@ then follows a redirect for each bucket, and obstore fails. So every client here
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import boto3
 from botocore.config import Config
@@ -103,24 +103,8 @@ def object_store(region: str, bucket: str) -> S3Store:
     return S3Store(bucket, region=region, credential_provider=credentials, **options)
 
 
-class InputRanges(Protocol):
-    """Reads files of the input; thread-safe."""
-
-    def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        """The bytes [start, end) of exactly this version.
-
-        Raises ``UnreadableFileError`` if they can never be read, otherwise ``TransientError``.
-        """
-
-
-class OutputFiles(Protocol):
-    """Takes over written files under their final keys; no reader can see them yet."""
-
-    def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
-        """Take the file over; ``path`` can be reused afterwards."""
-
-    def finish(self) -> None:
-        """Wait for every file; raises the error of the first file that failed."""
-
-    def abort(self) -> None:
-        """Discard every file."""
+Fetch = Callable[[ObjectVersion, int, int], Buffer]
+"""Returns the bytes [start, end) of exactly this version; thread-safe. Raises ``UnreadableFileError`` if they can never
+be read, otherwise ``TransientError``."""
+AddFile = Callable[[Path, str, str, int], Future[PendingObject]]
+"""Takes over a written file with rows, given its bucket and final key; no reader can see it yet."""

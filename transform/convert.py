@@ -2,11 +2,10 @@
 
 import random
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -20,13 +19,12 @@ from transform.give_up import EnvironmentFault, common_fault, fault_of, give_up,
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, divide_into_portions, plan_attempt
 from transform.spark_job import JobFailedError, SparkJob
-from transform.task_model import ConversionContext, TaskFault, TaskResult
+from transform.task_model import ConversionContext, TaskResult
 
 DRIVER_THREADS = 8
 PARALLEL_JOBS = 16
 """Number of parallel Spark jobs. Spark gives free cores to the oldest job first, so its manifests are published while
 the others are converted, and a slow file delays only the files of its own job."""
-Answer = TypeVar("Answer")
 MAX_ROUNDS = 60
 """Maximum number of rounds. Attempts are limited per manifest; this limits rounds without any progress."""
 MAX_WAITS = 3
@@ -113,19 +111,20 @@ class _Conversion:
     ) -> ConversionOutcome | None:
         """Give the attempt up. Returns an outcome after a fault of the environment, and None after any other error."""
         fault = fault_of(error)
-        reason = self._log_error(claim.id, error, "its attempt is abandoned")
+        reason = self._log_error(claim.id, error, "its attempt is abandoned unless it was committed")
         return self._release(claim, reason, fault, uploaded)
 
     def _release(
         self, claim: ManifestRow, reason: str, fault: EnvironmentFault | None, uploaded: Sequence[PendingObject]
     ) -> ConversionOutcome | None:
-        """Release the claim to QUEUED. Without an answer it ends with its lease, and then uses up an attempt."""
+        """Release the claim to QUEUED. If that fails, the next round takes it up, or it ends with its lease."""
         try:
-            repeat_while_passing(
-                self._context, lambda: give_up(self._context, claim, reason, uploaded, counted=fault is None)
-            )
+            give_up(self._context, claim, reason, uploaded, counted=fault is None)
         except Exception as error:
             self._log_error(claim.id, error, "its claim ends with its lease unless it was released")
+            if (unanswered := fault_of(error)) is not None:
+                self._context.unanswered[claim.id] = str(claim.claim_nonce)
+                reason, fault = str(unanswered), unanswered
         if fault is None:
             return None
         record_fault(self._context, [claim.id], fault)
@@ -163,7 +162,7 @@ class _Conversion:
                 return ConversionOutcome(claim.id, WAITING, reason=str(error))
             except InvalidDocumentError as error:
                 reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.id)}"
-                failed = context.services.ledger.manifests.fail(claim, reason, context.clock())
+                failed = context.ledger.manifests.fail(claim, reason, context.clock())
                 return ConversionOutcome(claim.id, State.FAILED, reason=reason) if failed else None
         except Exception as error:
             return self._give_up_after(error, claim)
@@ -185,20 +184,16 @@ class _Conversion:
         return self._finalize_all(attempts, results, keeper)
 
     def _finalize_all(
-        self, attempts: Sequence[Attempt], results: Iterable[TaskResult | TaskFault], keeper: LeaseKeeper
+        self, attempts: Sequence[Attempt], results: Iterable[TaskResult], keeper: LeaseKeeper
     ) -> list[ConversionOutcome]:
         results_of: dict[str, list[TaskResult]] = {attempt.manifest.id: [] for attempt in attempts}
-        faults: dict[str, EnvironmentFault] = {}
         for result in results:
-            if isinstance(result, TaskFault):
-                faults.setdefault(result.manifest, result.fault)
-            else:
-                results_of[result.manifest].append(result)
+            results_of[result.manifest].append(result)
 
         def finalize_or_give_up(attempt: Attempt) -> ConversionOutcome | None:
             own_results = results_of[attempt.manifest.id]
             uploaded = [item for result in own_results for item in result.uploaded]
-            fault = faults.get(attempt.manifest.id) or common_fault(attempt, own_results)
+            fault = common_fault(attempt, own_results)
             try:
                 if fault is not None:
                     return self._release(attempt.claim, str(fault), fault, uploaded)
@@ -211,22 +206,6 @@ class _Conversion:
 
         with ThreadPoolExecutor(DRIVER_THREADS) as pool:
             return [outcome for outcome in pool.map(finalize_or_give_up, attempts) if outcome is not None]
-
-
-def repeat_while_passing(context: ConversionContext, request: Callable[[], Answer]) -> Answer:
-    """The answer of idempotent requests. After load or network faults they are repeated up to ``MAX_WAITS`` times;
-    raises the last fault, and any other error at once.
-    """
-    for number in range(MAX_WAITS):
-        try:
-            return request()
-        except Exception as error:
-            fault = fault_of(error)
-            if fault is None or not fault.passing:
-                raise
-            context.log(f"it is retried soon: {fault}")
-            context.wait(_seconds_before_try(number))
-    return request()
 
 
 def _seconds_before_try(number: int) -> float:

@@ -35,7 +35,7 @@ from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
 from transform.outcome import GIVEN_UP, ConversionOutcome
 from transform.plan_attempt import Attempt
-from transform.task_model import ConversionContext, FileFailure, JobServices, TaskResult
+from transform.task_model import ConversionContext, FileFailure, TaskResult
 
 
 def give_up(
@@ -49,25 +49,18 @@ def give_up(
 ) -> None:
     """Release the manifest to QUEUED, then abort its uploads: in this order no commit of the attempt can follow.
 
-    Uploads that only a lost task attempt knows remain, until they are aborted after the manifest's commit. ``reason``
-    is for the row and its readers. ``exclusions`` is the key of the document with the files that the next attempt
-    skips. ``counted`` is whether the attempt uses up a try.
+    Uploads that only a lost task attempt knows remain, and all of them if the row has changed, until they are aborted
+    after the manifest's commit. ``reason`` is for the row and its readers. ``exclusions`` is the key of the document
+    with the files that the next attempt skips. ``counted`` is whether the attempt uses up a try.
     """
-    services, manifests = context.services, context.services.ledger.manifests
-    if not manifests.release(claim, reason, context.clock(), exclusions, counted=counted):
-        row = manifests.get(claim.id)
-        if row is None:
-            return
-        other_attempt = (row.generation, row.attempt) != (claim.generation, claim.attempt)
-        if not other_attempt and row.state not in (State.QUEUED, State.SUPERSEDED):
-            return
-    _abort(services, uploaded)
+    if context.ledger.manifests.release(claim, reason, context.clock(), exclusions, counted=counted):
+        _abort(context, uploaded)
 
 
-def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
+def _abort(context: ConversionContext, uploaded: Iterable[PendingObject]) -> None:
     """Abort uploads, after no commit of the attempt can follow."""
     for item in uploaded:
-        abort_upload(services.s3, item.bucket, item.key, item.upload_id)
+        abort_upload(context.s3, item.bucket, item.key, item.upload_id)
 
 
 def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "EnvironmentFault") -> None:
@@ -75,7 +68,7 @@ def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "E
 
     A PUBLISHING manifest is used only if none is QUEUED: the sweep may finish it earlier. An error is only logged.
     """
-    ledger = context.services.ledger.manifests
+    ledger = context.ledger.manifests
     try:
         rows = [row for row in map(ledger.get, manifests) if row is not None and row.state != State.RUNNING]
         any(ledger.record_reason(row, str(fault)) for row in sorted(rows, key=lambda row: row.state != State.QUEUED))
@@ -88,7 +81,7 @@ def format_given_up(row: ManifestRow) -> str:
     return f"{GIVEN_UP} {format_count(row.tries, 'attempt')}: {why}"
 
 
-def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) -> bool:
+def supersede_or_fail(context: ConversionContext, row: ManifestRow) -> bool:
     """Supersede or fail a QUEUED manifest that may not be tried again. False: the row has changed, read it again.
 
     A manifest of the stream lane goes to the batch lane unchanged. There it is halved until a bad file is alone in a
@@ -96,23 +89,21 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
     published generation stays. Raises ``InvalidDocumentError`` if the manifest's document is not valid.
     """
     assert row.state == State.QUEUED
-    reason = format_given_up(row)
-    successors = [] if row.published is not None else _plan_successors(services, row, now)
+    reason, now = format_given_up(row), context.clock()
+    successors = [] if row.published is not None else _plan_successors(context, row, now)
     if not successors:
-        return services.ledger.manifests.fail(row, f"{reason}; {advise_reprocess(row.id)}", now)
-    return _supersede(services, row, successors, reason, now)
+        return context.ledger.manifests.fail(row, f"{reason}; {advise_reprocess(row.id)}", now)
+    return _supersede(context, row, successors, reason)
 
 
-def _supersede(
-    services: JobServices, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime
-) -> bool:
-    rows = [write_manifest(services.s3, services.resources.control_bucket, successor) for successor in successors]
-    return services.ledger.manifests.supersede(row, rows, reason, now)
+def _supersede(context: ConversionContext, row: ManifestRow, successors: Sequence[Manifest], reason: str) -> bool:
+    rows = [write_manifest(context.s3, context.resources.control_bucket, successor) for successor in successors]
+    return context.ledger.manifests.supersede(row, rows, reason, context.clock())
 
 
-def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:
-    resources = services.resources
-    manifest = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
+def _plan_successors(context: ConversionContext, row: ManifestRow, now: datetime) -> list[Manifest]:
+    resources = context.resources
+    manifest = read_manifest(context.s3, resources.control_bucket, row, resources.file_buckets)
     fresh = replace(manifest, lane=Lane.BATCH, urgent=False, created_at=row.queued_at)
     if row.lane == Lane.STREAM:
         return [replace(fresh, id=new_manifest_id(now), created_at=iso_utc(now))]
@@ -124,15 +115,16 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
 
 
 def common_fault(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
-    """The fault for which the whole manifest waits; None if no file was denied or denied files can be set apart.
+    """The fault of a task or file for which the whole manifest waits; None if denied files can be set apart.
 
     They cannot be set apart if no other file was read, because one denied file then looks like a denied bucket. Nor if
     the manifest was published, because it is never superseded; its published generation stays visible meanwhile.
     """
     failures = [failure for result in results for failure in result.failures]
     denied = {failure.file: failure.denied for failure in failures if failure.denied is not None}
-    if not denied:
-        return None
+    fault = next((result.fault for result in results if result.fault is not None), None)
+    if fault is not None or not denied:
+        return fault
     read = {item.split.file for result in results for item in result.splits if item.split.file.size} - denied.keys()
     read |= {failure.file for failure in failures if failure.slow}
     return None if read and attempt.claim.published is None else next(iter(denied.values()))
@@ -146,7 +138,7 @@ def set_apart(
     Both are as old as the manifest and have all their tries. Slow files go to the batch lane, denied files stay in the
     row's lane; this run converts successors of its own lane. None: the row has changed. Raises botocore's errors.
     """
-    services, row, now = context.services, attempt.claim, context.clock()
+    row, now = attempt.claim, context.clock()
     slow = {failure.file: failure.reason for failure in failures if failure.slow}
     chosen = slow or {failure.file for failure in failures if failure.denied is not None}
     apart = tuple(file for file in attempt.manifest.files if file in chosen)
@@ -164,9 +156,9 @@ def set_apart(
         )
     else:
         reason = f"access to {number} is denied (first: {first.uri}), now waiting in manifest {parts[0].id}"
-    if not _supersede(services, row, parts, reason, now):
+    if not _supersede(context, row, parts, reason):
         return None
-    _abort(services, uploaded)
+    _abort(context, uploaded)
     successors = tuple(part.id for part in parts if part.lane == row.lane)
     return ConversionOutcome(row.id, State.SUPERSEDED, reason=reason, successors=successors)
 

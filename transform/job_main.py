@@ -13,7 +13,7 @@ from lake.engines import ENGINES, run_is_terminal
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
-from lake.settings import load_settings, parse_settings
+from lake.settings import Settings, load_settings, parse_settings
 from lake.texts import printable, with_options
 from lake.time import iso_utc
 from transform.canary import run_canary
@@ -21,7 +21,7 @@ from transform.clients import dynamodb_client, engine_clients, s3_client
 from transform.give_up import fault_of
 from transform.outcome import ALARM
 from transform.spark_job import failure_reason
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext
 
 SCHEDULER_MODE = ("spark.scheduler.mode", "FAIR")
 """Pools share the cores; within the default pool, the oldest job still comes first (Spark, "Job Scheduling")."""
@@ -83,31 +83,40 @@ def run_id(arguments: Mapping[str, str], environment: Mapping[str, str]) -> str:
 
 
 def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> ConversionContext:
-    services = open_services(arguments)
+    """Raises ``InvalidInputError`` if an argument is missing or ``--settings`` is not a valid S3 URI;
+    ``InvalidSettingsError``, with key and value, if a setting is wrong.
+    """
+    resources, region = ResourceNames.read(arguments), _required(arguments, "region")
+    s3, uri = s3_client(region), _required(arguments, "settings")
+    is_stored = uri.startswith(("s3://", "s3a://"))
+    settings = parse_settings(json.loads(read_uri(s3, uri))) if is_stored else load_settings(Path(uri))
     # Imported and started only after the arguments were validated, so that a wrong argument is reported at once.
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     run = run_id(arguments, os.environ)
     # People find the run by this name in Spark's history server.
-    builder = SparkSession.builder.appName(f"{app_name} {run}").config(S3A_REGION, services.region)
-    session, options = builder.config(*SCHEDULER_MODE).getOrCreate(), f" --stage {services.settings.stage}"
+    builder = SparkSession.builder.appName(f"{app_name} {run}").config(S3A_REGION, region)
+    session, options = builder.config(*SCHEDULER_MODE).getOrCreate(), f" --stage {settings.stage}"
     return ConversionContext(
         spark=session,
-        services=services,
+        s3=s3,
+        ledger=Ledger.over(dynamodb_client(region), resources.ledger_table),
+        resources=resources,
+        settings=settings,
+        region=region,
         run=run,
         clock=lambda: datetime.now(UTC),
-        run_is_terminal=end_check(services),
+        run_is_terminal=end_check(resources, settings, region),
         log=lambda message: log(with_options(message, options)),
     )
 
 
-def end_check(services: JobServices) -> Callable[[str], bool]:
+def end_check(resources: ResourceNames, settings: Settings, region: str) -> Callable[[str], bool]:
     """Returns a function that tells whether a job run of either lane, given by the id of its leases, has ended.
 
     The function queries the service of the run, and raises botocore's errors.
     """
-    settings, resources = services.settings, services.resources
-    clients = engine_clients(services.region, settings.engines)
+    clients = engine_clients(region, settings.engines)
     # Only existing streaming jobs: the role may not query others.
     jobs = (resources.batch_job, *map(resources.stream_job_of, settings.glue_shards))
     return lambda run: run_is_terminal(clients, jobs, run)
@@ -130,22 +139,6 @@ def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
             arguments[awaiting_value] = word
             awaiting_value = None
     return arguments
-
-
-def open_services(arguments: Mapping[str, str]) -> JobServices:
-    """Clients of the region, resource names and settings, all from the arguments.
-
-    Raises ``InvalidInputError`` if an argument is missing or ``--settings`` is not a valid S3 URI;
-    ``InvalidSettingsError``, with key and value, if a setting is wrong.
-    """
-    resources = ResourceNames.read(arguments)
-    region = _required(arguments, "region")
-    s3 = s3_client(region)
-    ledger = Ledger.over(dynamodb_client(region), resources.ledger_table)
-    uri = _required(arguments, "settings")
-    is_stored = uri.startswith(("s3://", "s3a://"))
-    settings = parse_settings(json.loads(read_uri(s3, uri))) if is_stored else load_settings(Path(uri))
-    return JobServices(s3, ledger, resources, settings, region)
 
 
 def _required(arguments: Mapping[str, str], name: str) -> str:

@@ -21,10 +21,10 @@ from lake.settings import ConvertSettings
 from lake.texts import format_count
 from lake.time import iso_utc
 from transform.chunk_sample import ChunkSample, Sampling
-from transform.clients import InputRanges
+from transform.clients import Fetch
 from transform.parquet_writer import OpenFile
 from transform.source import DeniedFileError, Source, UnreadableFileError, ranges_of
-from transform.task_model import ConversionContext, JobServices, Split, Task, TaskResult, stream_seconds
+from transform.task_model import ConversionContext, Split, Task, TaskResult, stream_seconds
 
 HEAD_BYTES = 4096
 """Bytes of a large file that show whether it can be split. If they are all blank, the file counts as an array."""
@@ -43,7 +43,7 @@ class KeptGeneration:
     reason: str
 
 
-def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGeneration | None:
+def find_kept_generation(context: ConversionContext, row: ManifestRow) -> KeptGeneration | None:
     """The generation that the next attempt keeps, because a file of it is unreadable now; None: it converts all files.
 
     Nothing is left to convert if the input was in another bucket, which this deployment does not read.
@@ -53,7 +53,7 @@ def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGenerat
     """
     if row.published is None:
         return None
-    resources, s3 = services.resources, services.s3
+    resources, s3 = context.resources, context.s3
     try:
         manifest = read_manifest(s3, resources.control_bucket, row, resources.file_buckets)
     except ForeignBucketError as error:
@@ -99,12 +99,11 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
     Raises ``InvalidDocumentError`` if the manifest or its list of excluded files is not as it was written;
     ``TransientError``, ``BotoCoreError`` or ``ClientError`` if a document, the ledger or the input is unreadable now.
     """
-    services = context.services
-    resources, settings = services.resources, services.settings.convert
+    resources, settings = context.resources, context.settings.convert
     started_at = iso_utc(context.clock())
-    manifest = read_manifest(services.s3, resources.control_bucket, claim, resources.file_buckets)
-    excluded = read_exclusions(services.s3, resources.control_bucket, claim.exclusions, manifest)
-    kept = find_kept_generation(services, claim)
+    manifest = read_manifest(context.s3, resources.control_bucket, claim, resources.file_buckets)
+    excluded = read_exclusions(context.s3, resources.control_bucket, claim.exclusions, manifest)
+    kept = find_kept_generation(context, claim)
     if kept is None:
         files = tuple(file for file in manifest.files if file not in excluded)
     else:
@@ -117,16 +116,16 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
             provenance=rules.provenance,
         )
     name = manifest.partition.dataset
-    dataset = services.ledger.datasets.get(name) or DatasetRow(name, (), NOT_MEASURED)
+    dataset = context.ledger.datasets.get(name) or DatasetRow(name, (), NOT_MEASURED)
     known = dataset.columns
     if settings.provenance and not dataset.provenance:
-        services.ledger.datasets.note_provenance(name)
+        context.ledger.datasets.note_provenance(name)
     limit = dataset.column_limit(settings.column_limit, context.clock().astimezone(UTC).date())
     full = is_full(known, limit)
     settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
-    input_keys = services.settings.input_kms_keys
-    source = Source(services.region, input_keys, resources.input_bucket)
-    packed = divide_input(source, files, settings, dataset.measured.output_ratio)
+    input_keys = context.settings.input_kms_keys
+    source = Source(context.region, input_keys, resources.input_bucket)
+    packed = divide_input(source.fetch, files, settings, dataset.measured.output_ratio)
     left_out = tuple((file, reason) for file, reason in excluded.items() if kept is None or file not in kept.sources)
     tasks = tuple(
         Task(
@@ -138,12 +137,12 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
             known,
             resources.lake_bucket,
             resources.quarantine_bucket,
-            services.region,
+            context.region,
             settings,
             input_keys,
             resources.input_bucket,
-            dataset.unnumbered if services.settings.has_table(name) else None,
-            stream_seconds(services.settings.stream) if claim.lane == Lane.STREAM else None,
+            dataset.unnumbered if context.settings.has_table(name) else None,
+            stream_seconds(context.settings.stream) if claim.lane == Lane.STREAM else None,
             () if splits else left_out,
         )
         for number, splits in enumerate([*packed, ()] if left_out else packed)
@@ -152,7 +151,7 @@ def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
 
 
 def divide_input(
-    source: InputRanges,
+    fetch: Fetch,
     files: Sequence[ObjectVersion],
     settings: ConvertSettings,
     measured_ratio: float | None,
@@ -164,13 +163,13 @@ def divide_input(
     Input up to the target of one output file is one task. There are at least ``min_tasks`` if the input has enough
     splits. Raises ``TransientError``, ``BotoCoreError`` or ``ClientError`` if the input could not be read now.
     """
-    splits = split_files(files, _whole_files(source, files, settings), settings.split_bytes)
+    splits = split_files(files, _whole_files(fetch, files, settings), settings.split_bytes)
     large = sum(split.size for split in splits) > settings.target_file_bytes
-    sampled_ratio = output_ratio(source, splits, settings) if large else None
+    sampled_ratio = output_ratio(fetch, splits, settings) if large else None
     return pack_tasks(splits, settings.target_file_bytes, sampled_ratio or measured_ratio, min_tasks)
 
 
-def _whole_files(source: InputRanges, files: Sequence[ObjectVersion], settings: ConvertSettings) -> set[ObjectVersion]:
+def _whole_files(fetch: Fetch, files: Sequence[ObjectVersion], settings: ConvertSettings) -> set[ObjectVersion]:
     """Files larger than a split that can only be read whole; smaller files are always read whole."""
     large = [file for file in files if file.size > settings.split_bytes]
     if not large or settings.concatenated:
@@ -178,7 +177,7 @@ def _whole_files(source: InputRanges, files: Sequence[ObjectVersion], settings: 
 
     def is_whole(file: ObjectVersion) -> bool:
         try:
-            return not can_split(bytes(source.fetch(file, 0, min(HEAD_BYTES, file.size))))
+            return not can_split(bytes(fetch(file, 0, min(HEAD_BYTES, file.size))))
         except UnreadableFileError:
             return False  # The task that reads the file reports the reason.
         except DeniedFileError:
@@ -263,7 +262,7 @@ BATCH_BYTES = 4 << 20
 MAX_BATCHES = 8
 
 
-def output_ratio(source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
+def output_ratio(fetch: Fetch, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
     """Parquet bytes per stored input byte, from a few places of the splits; None if the sample has no row.
 
     Raises ``TransientError`` if the input could not be read now.
@@ -282,7 +281,7 @@ def output_ratio(source: InputRanges, splits: Sequence[Split], settings: Convert
         nonlocal read_bytes
         for number, split in enumerate(sampled):
             reader.open(str(number), start=split.start)
-            for piece in _pieces(source, split, SAMPLE_BYTES // len(sampled)):
+            for piece in _pieces(fetch, split, SAMPLE_BYTES // len(sampled)):
                 reader.feed(piece)
                 read_bytes += len(piece)
                 yield from iter(reader.read, None)
@@ -303,12 +302,12 @@ def output_ratio(source: InputRanges, splits: Sequence[Split], settings: Convert
         return path.stat().st_size / read_bytes
 
 
-def _pieces(source: InputRanges, split: Split, max_bytes: int) -> Iterator[memoryview]:
+def _pieces(fetch: Fetch, split: Split, max_bytes: int) -> Iterator[memoryview]:
     ranges = ranges_of(split, 0, max_bytes)
     if not ranges:
         return  # The file is empty.
     try:
-        data = source.fetch(split.file, ranges[0].start, ranges[0].end)
+        data = fetch(split.file, ranges[0].start, ranges[0].end)
     except (DeniedFileError, UnreadableFileError):
         return  # The task that reads the file reports the reason.
     with memoryview(data) as view:

@@ -12,7 +12,7 @@ from lake.manifest_documents import format_blocked_run, read_manifest
 from lake.publish import abort_upload
 from transform.give_up import EnvironmentFault, fault_of, record_fault
 from transform.source import DeniedFileError, Source, UnreadableFileError
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext
 
 MAX_SAMPLED = 16
 """Number of manifests of which more than one file is tried: denied objects must not stop all others."""
@@ -53,8 +53,8 @@ def check_environment(context: ConversionContext, manifests: Sequence[str], othe
 
 
 def _output_fault(context: ConversionContext) -> EnvironmentFault | None:
-    s3, key = context.services.s3, preflight_key(context.run)
-    for bucket in context.services.resources.output_buckets:
+    s3, key = context.s3, preflight_key(context.run)
+    for bucket in context.resources.output_buckets:
         try:
             upload = s3.create_multipart_upload(Bucket=bucket, Key=key)
             abort_upload(s3, bucket, key, upload["UploadId"])
@@ -72,12 +72,11 @@ def _input_fault(
 
     The fault is None if a file could be read, or if there was none to try.
     """
-    services = context.services
-    source = Source(services.region, services.settings.input_kms_keys)
+    source = Source(context.region, context.settings.input_kms_keys)
     first: EnvironmentFault | None = None
     denied = []
     for position, manifest in enumerate(_candidates(manifests, others)):
-        readable, fault = _try_files(services, source, manifest, MAX_FILES if position <= MAX_SAMPLED else 1)
+        readable, fault = _try_files(context, source, manifest, MAX_FILES if position <= MAX_SAMPLED else 1)
         # Load and network faults concern every file.
         if readable or (fault is not None and fault.passing):
             return fault, ()
@@ -88,14 +87,14 @@ def _input_fault(
 
 
 def _try_files(
-    services: JobServices, source: Source, manifest: str, number: int
+    context: ConversionContext, source: Source, manifest: str, number: int
 ) -> tuple[bool, EnvironmentFault | None]:
     fault: EnvironmentFault | None = None
     try:
-        row, resources = services.ledger.manifests.get(manifest), services.resources
+        row, resources = context.ledger.manifests.get(manifest), context.resources
         if row is None:
             return False, None
-        document = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
+        document = read_manifest(context.s3, resources.control_bucket, row, resources.file_buckets)
         files = [file for file in document.files if file.size]
         for file in random.sample(files, min(len(files), number)):
             try:

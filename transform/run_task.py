@@ -25,7 +25,7 @@ from lake.manifest import ObjectVersion
 from lake.settings import ConvertSettings
 from lake.texts import format_count
 from transform.chunk_sample import Sampling
-from transform.clients import InputRanges, OutputFiles, s3_client
+from transform.clients import AddFile, Fetch, s3_client
 from transform.give_up import fault_of
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineContent, QuarantineFiles, file_record
@@ -38,8 +38,8 @@ from transform.source import (
     UnreadableFileError,
     UnreadableNowError,
 )
-from transform.task_model import GRACE_SECONDS, FileFailure, Split, SplitResult, Task, TaskFault, TaskResult
-from transform.upload import Uploads
+from transform.task_model import GRACE_SECONDS, FileFailure, Split, SplitResult, Task, TaskResult
+from transform.upload import uploading
 
 PIECE_BYTES = 512 << 10
 """Bytes that the reader is fed at once: it copies them, and small copies stay in the processor's cache."""
@@ -112,9 +112,7 @@ class SplitDeadline:
         raise UnreadableNowError(advice, self._split.file)
 
 
-def run_task(
-    task: Task, source: InputRanges, uploads: OutputFiles, folder: Path, requests: Requests = S3_REQUESTS
-) -> TaskResult:
+def run_task(task: Task, fetch: Fetch, add_file: AddFile, folder: Path, requests: Requests = S3_REQUESTS) -> TaskResult:
     """Convert all splits. After an unreadable file, the others are only read, to find all unreadable files at once.
 
     ``folder`` is empty and on a local disk, for files that are not uploaded yet. Raises ``TransientError``,
@@ -122,32 +120,30 @@ def run_task(
     ``AuditError`` if a file does not hold what was written to it.
     """
     started = time.monotonic()
-    task_run = TaskRun(task, uploads, folder)
-    with ReadAhead(source, task.splits, requests=requests) as ahead:
+    task_run = TaskRun(task, add_file, folder)
+    with ReadAhead(fetch, task.splits, requests=requests) as ahead:
         for index, split in enumerate(task.splits):
             task_run.read_split(index, split, ahead)
     task_run.finish()
-    if task_run.failures:
-        uploads.abort()
     known = {*task.known_columns, *ADDED_COLUMNS}
     return TaskResult(
         task.manifest,
         task.number,
-        tuple(future.result() for future in task_run.objects) if not task_run.failures else (),
-        tuple(future.result() for future in task_run.quarantine) if not task_run.failures else (),
+        tuple(future.result() for future in task_run.objects),
+        tuple(future.result() for future in task_run.quarantine),
         tuple(task_run.results),
         tuple(name for name in task_run.columns if name not in known),
         tuple(task_run.failures.values()),
         round((time.monotonic() - started) * 1000),
-        tuple(task_run.quarantine_contents) if not task_run.failures else (),
+        tuple(task_run.quarantine_contents),
     )
 
 
 class TaskRun:
-    def __init__(self, task: Task, uploads: OutputFiles, folder: Path) -> None:
+    def __init__(self, task: Task, add_file: AddFile, folder: Path) -> None:
         settings = task.settings
         self._task = task
-        self._uploads = uploads
+        self._add_file = add_file
         self._reader = Reader(
             known_columns=task.known_columns,
             column_limit=max(settings.column_limit, len(task.known_columns)),
@@ -234,7 +230,6 @@ class TaskRun:
         if not self.failures:
             self._parquet.close()
             self._rejects.close()
-        self._uploads.finish()
 
     def _read(self, chunk: Buffer, deadline: SplitDeadline) -> None:
         with memoryview(chunk) as view:
@@ -264,17 +259,17 @@ class TaskRun:
         task = self._task
         number = task.object_number(len(self.objects))
         key = lake_key(task.partition, task.manifest, task.generation, number)
-        self.objects.append(self._uploads.add(path, task.lake_bucket, key, rows))
+        self.objects.append(self._add_file(path, task.lake_bucket, key, rows))
 
     def _upload_quarantine(self, path: Path, content: QuarantineContent) -> None:
         task = self._task
         number = task.object_number(len(self.quarantine))
         key = quarantine_key(task.partition, task.manifest, task.generation, number)
-        self.quarantine.append(self._uploads.add(path, task.quarantine_bucket, key, content.records))
+        self.quarantine.append(self._add_file(path, task.quarantine_bucket, key, content.records))
         self.quarantine_contents.append(content)
 
 
-def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
+def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
     """The function that Spark calls for each partition, which holds one task.
 
     A fault of the environment is returned as a result, because Spark would count retries of it against the job. Any
@@ -282,14 +277,14 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
     """
     for task in tasks:
         try:
-            with Uploads(s3_client(task.region)) as uploads, task_folder() as folder:
+            with uploading(s3_client(task.region)) as add_file, task_folder() as folder:
                 source = Source(task.region, task.input_keys, task.input_bucket)
-                yield run_task(task, source, uploads, folder)
+                yield run_task(task, source.fetch, add_file, folder)
         except Exception as error:
             fault = fault_of(error)
             if fault is None:
                 raise
-            yield TaskFault(task.manifest, fault)
+            yield TaskResult(task.manifest, task.number, (), (), (), (), (), 0, fault=fault)
     tidy_worker()
 
 

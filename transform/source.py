@@ -27,7 +27,7 @@ from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
 from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.texts import format_count, reprocess_file_command
-from transform.clients import InputRanges, object_store, s3_client
+from transform.clients import Fetch, object_store, s3_client
 from transform.task_model import Split
 
 DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "MethodNotAllowed"})
@@ -247,12 +247,12 @@ class ReadAhead:
 
     def __init__(
         self,
-        source: InputRanges,
+        fetch: Fetch,
         splits: Sequence[Split],
         chunk_bytes: int = CHUNK_BYTES,
         requests: Requests = S3_REQUESTS,
     ) -> None:
-        self._source = source
+        self._fetch = fetch
         self._requests = requests
         self._splits = splits
         self._chunk_bytes = chunk_bytes
@@ -275,7 +275,7 @@ class ReadAhead:
         """The bytes of one split, from the byte before it, and then the bytes after it to the end of the file.
 
         The caller stops when it has the last line of the split. Call it once per split, with rising indexes. Raises the
-        errors of the source's ``fetch``.
+        errors of ``fetch``.
         """
         split = self._splits[index]
         self._request_more()
@@ -316,7 +316,7 @@ class ReadAhead:
         start, size = split.end, TAIL_BYTES
         while start < split.file.size:
             end = min(start + size, split.file.size)
-            yield self._source.fetch(split.file, start, end)
+            yield self._fetch(split.file, start, end)
             start, size = end, min(size * 4, self._chunk_bytes)
 
     def _request_more(self) -> None:
@@ -327,7 +327,7 @@ class ReadAhead:
         ):
             ranges = self._next_block()
             self._requested_bytes += sum(item.end - item.start for item in ranges)
-            self._blocks.append(Block(deque(ranges), self._pool.submit(self._fetch, ranges)))
+            self._blocks.append(Block(deque(ranges), self._pool.submit(self._fetch_all, ranges)))
 
     def _next_block(self) -> list[Range]:
         """The next ranges for one thread; if few files are left, each file gets a thread of its own."""
@@ -342,13 +342,13 @@ class ReadAhead:
             self._next = next(self._ranges, None)
         return ranges
 
-    def _fetch(self, ranges: Sequence[Range]) -> deque[Buffer | Exception]:
+    def _fetch_all(self, ranges: Sequence[Range]) -> deque[Buffer | Exception]:
         answers: deque[Buffer | Exception] = deque()
         for item in ranges:
             if self._closed:
                 break
             try:
-                answers.append(self._source.fetch(self._splits[item.split].file, item.start, item.end))
+                answers.append(self._fetch(self._splits[item.split].file, item.start, item.end))
             except Exception as error:
                 answers.append(error)
         return answers

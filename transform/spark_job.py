@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
 from transform.run_task import run_partition
-from transform.task_model import Task, TaskFault, TaskResult
+from transform.task_model import Task, TaskResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ class SparkJob:
         # Spark passes it to the Python workers with any master.
         self._context.environment.update(WORKER_ENVIRONMENT)
 
-    def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         """One result or fault for each task, from the task attempt that Spark reports as successful. Thread-safe.
 
         Spark starts tasks in the order of their partitions. The longest tasks come first, so that no task that began

@@ -1,6 +1,6 @@
 """The values that the driver and its tasks exchange: plain and picklable, without open files or connections.
 
-Also the context of a job run: services, its own id, clock and log.
+Also the context of a job run: clients and settings of its deployment, its own id, clock and log.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class FileFailure:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One successful task attempt. With ``failures`` it has no objects: the manifest's attempt will be given up."""
+    """One successful task attempt. With ``failures`` the attempt is given up, and its uploads are aborted."""
 
     manifest: str
     number: int
@@ -139,6 +139,8 @@ class TaskResult:
     """Wall time of the task."""
     quarantine_contents: tuple[QuarantineContent, ...] = ()
     """The content of each object of ``quarantine``, read back from its file before the upload."""
+    fault: EnvironmentFault | None = None
+    """Why the environment stopped the task. It is a value, because Spark counts errors against the job."""
 
     @property
     def uploaded(self) -> tuple[PendingObject, ...]:
@@ -146,31 +148,16 @@ class TaskResult:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFault:
-    """A task that stopped because of the environment. It is a value, because Spark counts errors against the job."""
+class ConversionContext:
+    """Everything that the functions of one job run share."""
 
-    manifest: str
-    fault: EnvironmentFault
-
-
-@dataclass(frozen=True, slots=True)
-class JobServices:
-    """Clients and configuration of one deployment for the driver of a job."""
-
+    spark: SparkSession
     s3: S3Client
     """Thread-safe."""
     ledger: Ledger
     resources: ResourceNames
     settings: Settings
     region: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionContext:
-    """Everything that the functions of one job run share."""
-
-    spark: SparkSession
-    services: JobServices
     run: str
     """Id of this job run, which is in its leases."""
     clock: Callable[[], datetime]
@@ -184,4 +171,4 @@ class ConversionContext:
     pool: str | None = None
     """Name of the Spark scheduler pool of its jobs; None for the default pool. Busy pools share the cores."""
     unanswered: dict[str, str] = field(default_factory=dict)
-    """Nonces, by manifest, of claims that got no answer; if a claim was applied, the next call takes it up."""
+    """Nonces, by manifest, of claims that got no answer or could not be released: the next call takes them up."""

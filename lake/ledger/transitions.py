@@ -154,10 +154,10 @@ class Manifests(Rows):
         current = self._update(row, changes)
         return current is None or (current.state == State.QUEUED and current.attempt == row.attempt)
 
-    def commit(self, claim: ManifestRow, document: CommitReference, now: datetime) -> None:
+    def commit(self, claim: ManifestRow, document: CommitReference, now: datetime) -> ManifestRow:
         """RUNNING to PUBLISHING, which is the commit point; removes the reason of earlier attempts.
 
-        Raises ``LeaseLostError`` if the claim no longer holds.
+        Returns the row after it. Raises ``LeaseLostError`` if the claim no longer holds.
         """
         changes = _opened(claim, State.PUBLISHING, now, document=encode(document))
         key, conditions = manifest_row_key(claim.id), still_held(claim, now)
@@ -166,6 +166,7 @@ class Manifests(Rows):
             published = current.published
             if current.document != document and (published is None or published.document != document):
                 raise lease_lost(claim)
+        return replace(claim, state=State.PUBLISHING, document=document, changed_at=iso_utc(now), reason=None)
 
     def finish(self, row: ManifestRow, totals: PublishedTotals, now: datetime) -> bool:
         """PUBLISHING to DONE; ``published`` names this generation. False: the row has changed.

@@ -68,7 +68,7 @@ class Units:
     writes_of_manifest: int = 21
     """Write units: 8 to own it (in a transaction they count twice), 9 to convert it, 4 to announce its hour, as if each
     hour had one manifest."""
-    reads_of_manifest: int = 12
+    reads_of_manifest: int = 11
     writes_of_waiting_manifest: int = 2
     """Additional write units of a batch lane's manifest: its hour records that it waits for this manifest."""
     reads_of_waiting_manifest: int = 62
@@ -81,8 +81,6 @@ class Units:
     """The upload is created, has one part, and is completed."""
     s3_reads_of_object: int = 1
     s3_writes_of_pointer: int = 1
-    s3_reads_of_pointer: int = 3
-    """Reads by Spark for each manifest of the stream lane; an urgent manifest takes fewer."""
     s3_writes_of_stream_second: float = 0.4
     """LIST requests of a streaming job: every 5 s one for the trigger and one for urgent pointers."""
     gb_seconds_of_manifest: float = 0.1
@@ -155,7 +153,7 @@ def estimate_shares(
     lists = files * count.s3_writes_of_file + pointers * count.s3_writes_of_pointer
     lists += stream_seconds * count.s3_writes_of_stream_second
     s3_reads = manifests * count.s3_reads_of_manifest + objects * count.s3_reads_of_object + files + read // READ_BYTES
-    s3_reads += invocations * count.s3_reads_of_invocation + pointers * count.s3_reads_of_pointer
+    s3_reads += invocations * count.s3_reads_of_invocation
     waiting = manifests - pointers
     writes = files * count.writes_of_file + manifests * count.writes_of_manifest
     writes += invocations * count.writes_of_invocation + waiting * count.writes_of_waiting_manifest

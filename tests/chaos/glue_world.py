@@ -176,8 +176,8 @@ HOSTS = ("127.0.0.2", "127.0.0.3")
 MASTER_HOST = "127.0.0.1"
 REGISTERED = "Successfully registered with master"
 SPARK_HOME = Path(pyspark.__file__).parent
-CLUSTER_SETTINGS = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.jars": ""}
-"""For a run on the cluster. The batch lane reads no file through Spark, so its executors need no jars."""
+CLUSTER_SETTINGS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+"""For a run on the cluster."""
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
 from transform.clients import dynamodb_client, s3_client
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext
 
 EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
 """Errors that may end a process of the product: they are not a violation, because a later process continues."""
@@ -265,8 +265,8 @@ class World:
 
     def _context(self, run: str) -> ConversionContext:
         spark: Any = InlineSpark(self.random, self.before_tasks)
-        services = JobServices(self.clients.s3, self.ledger(), self.resources, self.settings, REGION)
-        return ConversionContext(spark, services, run, self.clock, self._has_ended, self.log.append, self._pass_time)
+        clients = (self.clients.s3, self.ledger(), self.resources, self.settings, REGION)
+        return ConversionContext(spark, *clients, run, self.clock, self._has_ended, self.log.append, self._pass_time)
 
     def _has_ended(self, run: str) -> bool:
         return any(runs.get(run) not in (None, "RUNNING") for runs in self.glue.runs.values())

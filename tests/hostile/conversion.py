@@ -13,13 +13,14 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
-from offline.output_folder import StagedFiles
+from offline.output_folder import stage_file
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.corpus import CORPUS, MIB, HostileFile
 from tests.unit.verify.test_objects import count_lines
@@ -128,13 +129,13 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
     inflated, refused, lines = 0, None, []
     outputs = folder / "outputs"
     if file.by == "sample":
-        output_ratio(source, splits, ConvertSettings())
+        output_ratio(source.fetch, splits, ConvertSettings())
         inflated = version.size
     else:
         known = tuple(f"known{number}" for number in range(file.known_columns))
         partition = Partition("orders", "2026-11-01", 0)
         task = Task("m", 1, partition, 0, splits, known, "lake", "quarantine", "eu-central-1", ConvertSettings())
-        result = run_task(task, source, StagedFiles(outputs), folder)
+        result = run_task(task, source.fetch, partial(stage_file, outputs), folder)
         inflated = sum(split.bytes for split in result.splits)
         refused = result.failures[0].reason if result.failures else None
         lines = [[split.lines, split.rows, split.blank_lines, split.rejects] for split in result.splits]

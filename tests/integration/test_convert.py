@@ -44,7 +44,7 @@ def test_rows_rejects_and_blank_lines_add_up(world: ConversionWorld, spark: Spar
     assert [source.blank_lines for source in result.sources] == [1, 0]
     assert result.sources[0].first_reject == "not JSON at byte 23"
     assert world.unfinished_uploads() == []
-    dataset = world.services.ledger.datasets.get("orders")
+    dataset = world.ledger.datasets.get("orders")
     assert dataset is not None
     assert set(dataset.columns) == {"a", "date__", "__b", "hour__"}
     assert dataset.measured.input_bytes == plain.size + packed.size
@@ -110,7 +110,7 @@ def test_every_row_and_key_arrives_of_objects_with_more_keys_than_a_dataset_may_
     # Then: all are DONE without using up a try, the dataset is full, and nothing is lost
     assert [world.row(manifest).state for manifest in (first, second, neighbour)] == ["DONE"] * 3
     assert all(world.row(manifest).tries == 1 for manifest in (first, second, neighbour))
-    dataset = world.services.ledger.datasets.get("orders")
+    dataset = world.ledger.datasets.get("orders")
     assert dataset is not None
     assert len(dataset.columns) == 200
     values = Counter(value for row in world.lake() for value in members(row).values())
@@ -131,7 +131,7 @@ def test_a_file_whose_version_is_gone_is_in_the_quarantine_and_the_others_in_the
     world = ConversionWorld.create(cloud, versions=reason == "deleted")
     bad = world.put("orders/bad.json", GOOD)
     if reason == "deleted":
-        world.services.s3.delete_object(Bucket=bad.bucket, Key=bad.key, VersionId=str(bad.version_id))
+        world.s3.delete_object(Bucket=bad.bucket, Key=bad.key, VersionId=str(bad.version_id))
     else:
         world.put("orders/bad.json", b'{"a":"other"}\n')
     manifest = world.enqueue([bad, world.put("orders/good.json", GOOD)])
@@ -160,7 +160,7 @@ def test_a_file_whose_version_is_gone_is_in_the_quarantine_and_the_others_in_the
 
 def test_a_delete_marker_hides_nothing(world: ConversionWorld, spark: SparkSession) -> None:
     file = world.put("orders/a.json", GOOD)
-    world.services.s3.delete_object(Bucket=file.bucket, Key=file.key)
+    world.s3.delete_object(Bucket=file.bucket, Key=file.key)
     (outcome,) = world.convert([world.enqueue([file])], spark)
     assert (outcome.state, outcome.rows) == ("DONE", 1)
 
@@ -169,7 +169,7 @@ def test_the_version_null_is_read_after_the_bucket_got_versions(
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:
     # Given a file that was put before the bucket got versions, then overwritten and deleted
-    world, s3 = unversioned_world, unversioned_world.services.s3
+    world, s3 = unversioned_world, unversioned_world.s3
     file = world.put("orders/a.json", GOOD)
     s3.put_bucket_versioning(Bucket=file.bucket, VersioningConfiguration={"Status": "Enabled"})
     world.put("orders/a.json", b'{"a":"newer"}\n')
@@ -183,7 +183,7 @@ def test_the_same_bytes_that_are_put_after_the_bucket_got_versions_are_another_f
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:
     # Given a file that was deleted before its conversion, and its bytes as a separate version
-    world, s3 = unversioned_world, unversioned_world.services.s3
+    world, s3 = unversioned_world, unversioned_world.s3
     file = world.put("orders/a.json", GOOD)
     s3.delete_object(Bucket=file.bucket, Key=file.key)
     s3.put_bucket_versioning(Bucket=file.bucket, VersioningConfiguration={"Status": "Enabled"})
@@ -199,7 +199,7 @@ def test_repaired_lines_are_read_by_their_etag_where_control_keeps_versions(
     world: ConversionWorld, spark: SparkSession
 ) -> None:
     # Given lines under the names of `resubmit`, in a stage with protection.versions
-    s3, bucket, key = world.services.s3, world.services.resources.control_bucket, resubmitted_lines_key("repaired")
+    s3, bucket, key = world.s3, world.resources.control_bucket, resubmitted_lines_key("repaired")
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     s3.put_object(Bucket=bucket, Key=key, Body=GOOD)
     head = s3.head_object(Bucket=bucket, Key=key)

@@ -1,7 +1,7 @@
 """Work that a job may not do, or cannot do now, is not a fault of a manifest: it waits, and loses nothing."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -85,7 +85,7 @@ def test_a_denied_object_waits_and_its_neighbours_are_published(
     gone = world.put("orders/gone.json", b'{"a":"gone"}\n')
     files = [world.put(key, b'{"a":"denied"}\n'), gone, world.put("orders/b.json", b'{"a":"b"}\n')]
     mixed = world.enqueue(files, lane)
-    world.services.s3.delete_object(Bucket=gone.bucket, Key=gone.key, VersionId=str(gone.version_id))
+    world.s3.delete_object(Bucket=gone.bucket, Key=gone.key, VersionId=str(gone.version_id))
     world.deny("input", "s3:GetObject*", key)
 
     # When
@@ -135,7 +135,7 @@ def test_a_denied_run_claims_nothing_and_gives_its_reason_once(world: Conversion
     assert verdict.outcome == ExecutionOutcome.FAILED
     assert "s3:GetObject" in verdict.message
     # And no further job run is started for them
-    assert read_denied(world.services.s3, world.services.resources.control_bucket, arguments["run"]) == set(manifests)
+    assert read_denied(world.s3, world.resources.control_bucket, arguments["run"]) == set(manifests)
 
     # When it is granted / Then a run that a person starts converts everything
     world.allow("input")
@@ -170,9 +170,9 @@ def test_load_is_waited_for_in_the_same_run_a_few_times(
     # Given a service that does not answer the driver until the run has waited
     world.configure("batch", max_attempts=1)
     manifest = world.enqueue([world.put("orders/a.json", BODY)])
-    services, dynamodb = world.services, boto3.resource("dynamodb").meta.client
-    s3, ledger = (cast("Any", Unanswered(client, operation, world, waits)) for client in (services.s3, dynamodb))
-    world.services = replace(services, s3=s3, ledger=Ledger.over(ledger, services.resources.ledger_table))
+    dynamodb = boto3.resource("dynamodb").meta.client
+    s3, ledger = (cast("Any", Unanswered(client, operation, world, waits)) for client in (world.s3, dynamodb))
+    world.s3, world.ledger = s3, Ledger.over(ledger, world.resources.ledger_table)
     # When
     (outcome,) = world.convert([manifest], spark)
     # Then each wait is longer than the previous one

@@ -23,7 +23,7 @@ FIRST, SECOND = WITH_ONE_FIELD_ID
 @pytest.fixture(autouse=True)
 def _table(world: ConversionWorld) -> None:
     table = {"datasets": [{"name": "orders", "prefix": "orders/", "table": "iceberg"}]}
-    world.services = replace(world.services, settings=parse_settings({"stage": "test", **table}))
+    world.settings = parse_settings({"stage": "test", **table})
 
 
 def ids(world: ConversionWorld, manifest: str) -> dict[str, int | None]:
@@ -61,7 +61,7 @@ def test_two_manifests_that_meet_columns_with_one_id_at_once(world: ConversionWo
     found = [ids(world, manifest) for manifest in manifests]
     (numbered,) = (columns for columns in found if None not in columns.values())
     (unnumbered,) = (columns for columns in found if set(columns.values()) == {None})
-    dataset = world.services.ledger.datasets.get("orders")
+    dataset = world.ledger.datasets.get("orders")
     assert dataset is not None
     assert dataset.unnumbered == {*unnumbered} - {"_rescued"}
     assert [world.row(manifest).tries for manifest in manifests] == [1, 1]
@@ -83,12 +83,12 @@ def test_the_verification_finds_columns_that_the_table_does_not_show(
     # Given
     manifest = world.enqueue([world.put("orders/a.json", b'{"a":1,"b":2}')])
     world.convert([manifest], spark)
-    services, row = world.services, world.row(manifest)
+    row = world.row(manifest)
     assert row.published is not None
-    services.ledger.manifests.mark_tabled(row, Tabled(row.generation, row.published.document, 1, 1, "2026-03-04"))
+    world.ledger.manifests.mark_tabled(row, Tabled(row.generation, row.published.document, 1, 1, "2026-03-04"))
     table = Mock(**{"hidden.return_value": [("b", field_id("b"))]})
     # When
-    arguments = (services.s3, services.ledger, services.resources, services.settings, "orders", world.clock)
+    arguments = (world.s3, world.ledger, world.resources, world.settings, "orders", world.clock)
     stack = replace(Stack.of(*arguments), table=table)
     checked = check_manifest(stack, world.row(manifest), None)
     # Then

@@ -21,7 +21,7 @@ from transform import convert as convert_module
 from transform import run_task
 from transform.finalize import finalize
 from transform.run_task import SplitDeadline, run_partition
-from transform.task_model import Task, TaskFault, TaskResult
+from transform.task_model import Task, TaskResult
 
 
 def test_a_poisonous_file_is_isolated_and_the_others_are_published(
@@ -30,7 +30,7 @@ def test_a_poisonous_file_is_isolated_and_the_others_are_published(
     # Given a manifest with one file whose task always dies, and another manifest
     world.configure("batch", max_attempts=1)
 
-    def crashing(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
+    def crashing(tasks: Iterable[Task]) -> Iterator[TaskResult]:
         tasks = list(tasks)
         if any(split.file.key == "orders/1.json" for task in tasks for split in task.splits):
             raise ZeroDivisionError("the reader has a defect")
@@ -101,7 +101,7 @@ def test_a_slow_file_delays_only_its_own_manifest(
             (tmp_path / "published").touch()
         return outcome
 
-    def waiting(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
+    def waiting(tasks: Iterable[Task]) -> Iterator[TaskResult]:
         tasks = list(tasks)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while any(task.manifest == slow for task in tasks) and not Path(published).exists():
@@ -129,7 +129,7 @@ def test_a_killed_worker_loses_nothing(
     # Given workers, each of which is killed by SIGKILL in the first attempt of its task
     killed = str(tmp_path)
 
-    def dying(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
+    def dying(tasks: Iterable[Task]) -> Iterator[TaskResult]:
         context = TaskContext.get()
         assert context is not None
         results = list(run_partition(tasks)) if uploaded else None

@@ -41,7 +41,7 @@ def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSessio
 
     # And the run has metered itself: its driver is the only worker here
     today = datetime.now(UTC).date()
-    (cost,) = world.services.ledger.costs.of_days(today - timedelta(days=1), today)
+    (cost,) = world.ledger.costs.of_days(today - timedelta(days=1), today)
     assert cost.lane == Lane.STREAM
     assert cost.dpu_milliseconds == pytest.approx(1000 * cost.seconds, abs=1000)
     assert [(share.dataset, share.files, share.bytes) for share in cost.shares] == [("orders", 1, len(BODY))]
@@ -55,7 +55,7 @@ def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSessio
     assert code == 0
     assert world.lake() == rows * 2
     assert world.quarantine() == rejects * 2
-    assert world.services.ledger.stream.get().heartbeat_at is None
+    assert world.ledger.stream.get().heartbeat_at is None
 
 
 def test_micro_batches_follow_one_another_while_pointers_come_and_go(
@@ -79,7 +79,7 @@ def test_micro_batches_follow_one_another_while_pointers_come_and_go(
         if late:
             (other,) = (manifest for manifest in manifests[:2] if manifest not in given)
             (key,) = (key for key in world.keys("control") if key.startswith(f"{INBOX}{other}"))
-            world.services.s3.delete_object(Bucket=world.bucket("control"), Key=key)
+            world.s3.delete_object(Bucket=world.bucket("control"), Key=key)
             late.append(other)
         while late:
             world.put_pointer(late.pop())

@@ -49,7 +49,7 @@ class VerifiedHour:
         self.world = world
         files = [world.put(key, body) for key, body in bodies.items()]
         if gone:
-            world.services.s3.delete_object(Bucket=world.services.resources.input_bucket, Key=gone)
+            world.s3.delete_object(Bucket=world.resources.input_bucket, Key=gone)
         self.files = {file.key: file for file in files}
         self.manifest = world.enqueue(files)
         for file in files:
@@ -59,21 +59,20 @@ class VerifiedHour:
 
     def record(self, file: Any, manifest: str | None) -> None:
         row = ArrivalRow(file, manifest, Partition.of("orders", NOON), Lane.BATCH, "test", NOON.isoformat())
-        self.world.services.ledger.arrivals.put(row)
+        self.world.ledger.arrivals.put(row)
 
     def verify(self, share: float = 1.0) -> HourReport:
         """The report of the hour of all files that a test puts."""
-        services = self.world.services
-        s3: Any = ModifiedAt(services.s3, NOON)
+        s3: Any = ModifiedAt(self.world.s3, NOON)
         rules = (("orders/",), lambda _: True)
-        stack = Stack(s3, services.ledger, services.resources, *rules, self.world.clock)
+        stack = Stack(s3, self.world.ledger, self.world.resources, *rules, self.world.clock)
         (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
         return report
 
     def change(self, kind: str, change: Callable[[bytes], bytes]) -> bytes:
         """Change the first object of a bucket; return its earlier content."""
         key, body = self.world.keys(kind)[0], self.world.bodies(kind)[0]
-        self.world.services.s3.put_object(Bucket=self.world.bucket(kind), Key=key, Body=change(body))
+        self.world.s3.put_object(Bucket=self.world.bucket(kind), Key=key, Body=change(body))
         return body
 
 
@@ -140,11 +139,11 @@ def test_an_hour_is_proven(shared_hour: VerifiedHour) -> None:
 def test_an_hour_is_proven_with_other_settings_and_after_they_have_changed(
     world: ConversionWorld, spark: SparkSession, section: dict[str, Any]
 ) -> None:
-    default = world.services.settings.convert
+    default = world.settings.convert
     world.configure("convert", **section)
     hour = VerifiedHour(world, spark, BODIES | {"orders/f.json": b'{"long":"%s"}\n' % (b"x" * 2000)})
     # Tables created after convert.provenance was switched off have its columns as well.
-    dataset = world.services.ledger.datasets.get("orders")
+    dataset = world.ledger.datasets.get("orders")
     assert dataset is not None
     assert dataset.provenance == ("provenance" in section)
     for settings in (section, {name: getattr(default, name) for name in section}):
@@ -157,15 +156,15 @@ def test_what_a_reprocess_keeps_is_compared_by_the_settings_that_it_was_converte
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:
     # Given an hour with one missing file, and a line of the other file that was too long
-    world, services = unversioned_world, unversioned_world.services
+    world = unversioned_world
     world.configure("convert", max_line_bytes=1024)
     bodies = {"orders/a.json": b'{"long":"%s"}\n{"id":1}\n' % (b"x" * 2000), "orders/b.json": b'{"id":2}\n'}
     hour = VerifiedHour(world, spark, bodies, gone="orders/b.json")
     # When other settings convert the file that returned, while the other file is missing
     world.put("orders/b.json", bodies["orders/b.json"])
-    services.s3.delete_object(Bucket=services.resources.input_bucket, Key="orders/a.json")
+    world.s3.delete_object(Bucket=world.resources.input_bucket, Key="orders/a.json")
     world.configure("convert", max_line_bytes=1 << 24, provenance=True)
-    assert services.ledger.manifests.force(world.row(hour.manifest), world.clock(), "request")
+    assert world.ledger.manifests.force(world.row(hour.manifest), world.clock(), "request")
     (outcome,) = world.convert([hour.manifest], spark)
     assert (outcome.state, outcome.rows) == ("DONE", 2), outcome.reason
     # Then
@@ -178,7 +177,7 @@ def test_an_hour_is_proven_after_the_bucket_got_versions(
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:
     # Given files of a bucket without versions, one of which was replaced and one deleted after it got versions
-    hour, s3 = VerifiedHour(unversioned_world, spark), unversioned_world.services.s3
+    hour, s3 = VerifiedHour(unversioned_world, spark), unversioned_world.s3
     bucket = hour.files["orders/a.json"].bucket
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     hour.record(unversioned_world.put("orders/a.json", b'{"id":"newer"}\n'), None)
@@ -191,10 +190,10 @@ def test_an_hour_is_proven_after_the_bucket_got_versions(
 
 def test_an_hour_of_an_earlier_input_bucket_is_proven(hour: VerifiedHour) -> None:
     # Given a deployment that has changed input.bucket
-    services = hour.world.services
-    bucket = f"{services.resources.input_bucket}-2"
-    services.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
-    hour.world.services = replace(services, resources=replace(services.resources, input_bucket=bucket))
+    world = hour.world
+    bucket = f"{world.resources.input_bucket}-2"
+    world.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
+    world.resources = replace(world.resources, input_bucket=bucket)
     # Then
     report = hour.verify()
     assert (report.outcome, report.files) == (HourOutcome.PROVEN, 5), [*map(str, report.differences), *report.unproven]
@@ -244,7 +243,7 @@ def test_one_change_is_found_with_its_place(shared_hour: VerifiedHour, kind: str
 
 
 def edit_row(hour: VerifiedHour, place: str, name: str, value: str | int) -> None:
-    boto3.resource("dynamodb").Table(hour.world.services.resources.ledger_table).update_item(
+    boto3.resource("dynamodb").Table(hour.world.resources.ledger_table).update_item(
         Key={"pk": f"manifest#{hour.manifest}", "sk": "manifest"},
         UpdateExpression=f"SET {place}#name = :value",
         ExpressionAttributeNames={"#name": name},
@@ -279,7 +278,7 @@ def test_counts_that_the_ledger_confirms_are_compared_with_files_and_objects(
     hour: VerifiedHour, documents: int, kind: str, changed: dict[str, Any], rows: int, problem: str
 ) -> None:
     # Given a change of the result document alone, or of both documents, with which the ledger agrees
-    row, s3, control = hour.world.row(hour.manifest), hour.world.services.s3, hour.world.bucket("control")
+    row, s3, control = hour.world.row(hour.manifest), hour.world.s3, hour.world.bucket("control")
     assert row.published is not None
     for key in (result_key(row.id, 1), row.published.document.key)[:documents]:
         document = json.loads(s3.get_object(Bucket=control, Key=key)["Body"].read())
@@ -296,7 +295,7 @@ def test_counts_that_the_ledger_confirms_are_compared_with_files_and_objects(
 def test_a_manifest_without_its_result_document_is_still_compared(hour: VerifiedHour) -> None:
     # Given a result document that is gone, and a row that has changed
     bucket, key = hour.world.bucket("control"), result_key(hour.manifest, 1)
-    hour.world.services.s3.delete_object(Bucket=bucket, Key=key)
+    hour.world.s3.delete_object(Bucket=bucket, Key=key)
     hour.change("lake", change_row)
     # When
     report = hour.verify()
@@ -333,13 +332,13 @@ def test_a_foreign_object_is_found(hour: VerifiedHour) -> None:
     bucket, (key,) = hour.world.bucket("lake"), hour.world.keys("lake")
     for name in (key.replace("-g1-", "-g1-9"), key.replace("-g1-", "-g7-"), key.rpartition("/")[0] + "/copy.parquet"):
         source: Any = {"Bucket": bucket, "Key": key}
-        hour.world.services.s3.copy_object(Bucket=bucket, Key=name, CopySource=source)
+        hour.world.s3.copy_object(Bucket=bucket, Key=name, CopySource=source)
     assert len(hour.verify().differences) == 3
 
 
 def test_a_deleted_input_cannot_be_proven(hour: VerifiedHour) -> None:
     file = hour.files["orders/a.json"]
-    hour.world.services.s3.delete_object(Bucket=file.bucket, Key=file.key, VersionId=str(file.version_id))
+    hour.world.s3.delete_object(Bucket=file.bucket, Key=file.key, VersionId=str(file.version_id))
     report = hour.verify()
     assert report.outcome == HourOutcome.UNPROVEN
     assert "orders/a.json" in report.unproven[0]
@@ -363,16 +362,16 @@ def test_a_date_is_compared_once_and_only_a_difference_is_an_alarm_and_fails_the
         due_hour.change("lake", change_row)
     world.log_lines.clear()
     world.now += timedelta(hours=12 + 36)
-    s3: Any = ModifiedAt(world.services.s3, NOON)
-    context = replace(world.context(spark, "run-verify"), services=replace(world.services, s3=s3))
+    s3: Any = ModifiedAt(world.s3, NOON)
+    context = replace(world.context(spark, "run-verify"), s3=s3)
     # When
     assert run(context, {"verify": "due"}) == is_planted
     # Then
     (line,) = (line for line in world.log_lines if f"verify orders {HOUR}  {outcome}: 5 files, 52 rows" in line)
     assert [text for text in world.log_lines if text.startswith("ALARM ")] == [line] * is_planted
     assert (f"hybrid-router verify --dataset orders --from {HOUR} --to {HOUR}" in line) == is_planted
-    key, bucket = verification_key("2026-03-04", early=False), world.services.resources.control_bucket
-    body = json.loads(world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    key, bucket = verification_key("2026-03-04", early=False), world.resources.control_bucket
+    body = json.loads(world.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
     (hour,) = body["datasets"]["orders"]
     assert (hour["hour"], hour["outcome"], hour["compared"]) == (HOUR, outcome, 1)
     rows = "its rows differ: 52 in the input files, 52 in the lake"

@@ -36,7 +36,7 @@ ROUTE = {"write units": 5, "PutObject": 3, "GetItem": 1, "DeleteObject": 1}
 (written and deleted), document and pointer. The dataset's row is read, and written before its first manifest only."""
 STREAM_START = 1
 """Write units of each run of the streaming job that is really started; nothing is written while it runs."""
-CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 2, "GetItem": 5, "HeadObject": 1, "ListMultipartUploads": 0}
+CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 2, "GetItem": 4, "HeadObject": 1, "ListMultipartUploads": 0}
 """For each manifest: claim, commit and finish with their index, what the dataset measured, which is read first; commit
 document and result document.
 
@@ -45,7 +45,7 @@ byte of its first file, and creates and aborts one upload in the lake and one in
 """
 DIVIDE = {"write units": 8 + 6, "PutObject": 2, "GetObject": 2, "GetItem": 3, "BatchGetItem": 2, "Query": 3}
 """For a collection of one part and one dataset: a manifest, and the collection closed, divided and done."""
-PLAN = {"write units": 10, "PutObject": 5, "GetObject": 8, "GetItem": 6, "BatchGetItem": 2, "Query": 5}
+PLAN = {"write units": 10, "PutObject": 5, "GetObject": 8, "GetItem": 5, "BatchGetItem": 2, "Query": 5}
 """In addition after a plan: the row of the execution, three documents, the status of the run; the job run and the
 status look for the list of what was denied. The plan queries open collections and manifests, and the executions of the
 last days."""

@@ -34,7 +34,7 @@ from tests.model.scheduler import Actor, Violation
 from tests.model.world import LEASE, LONG_AGO, PARTITION, START, World, name_of
 from tests.unit.router.events import failures
 from transform.convert import convert
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext
 
 
 @contextmanager
@@ -134,24 +134,27 @@ def reprocesser(world: World, actor: Actor | None) -> None:
 
 def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str] | None = None) -> None:
     """A batch run over the given manifests, or over all open ones in its lane."""
-    services = world.transform(actor)
+    context = conversion(world, actor, name)
     if manifests is None:
         states = (State.QUEUED, State.RUNNING, State.PUBLISHING)
-        manifests = [row.id for state in states for row in services.ledger.manifests.open(Lane.BATCH, state)]
-    convert(manifests, conversion(world, services, name))
+        manifests = [row.id for state in states for row in context.ledger.manifests.open(Lane.BATCH, state)]
+    convert(manifests, context)
 
 
-def conversion(world: World, services: JobServices, name: str) -> ConversionContext:
+def conversion(world: World, actor: Actor | None, name: str) -> ConversionContext:
+    """The context of a run as an actor sees it; with None its calls meet no faults."""
+    services = world.router(actor)
     spark: Any = FakeSparkSession(world, services.s3, name)
-    return ConversionContext(spark, services, name, world.clock, world.run_is_terminal, lambda _: None, lambda _: None)
+    clients = (services.s3, services.ledger, services.resources, services.settings, "eu-central-1")
+    return ConversionContext(spark, *clients, name, world.clock, world.run_is_terminal, lambda _: None, lambda _: None)
 
 
 def stream(world: World, actor: Actor | None, name: str) -> None:
     """A micro-batch over all pointers, which it then deletes."""
-    services = world.transform(actor)
-    listed = sorted(item["Key"] for item in list_objects(services.s3, "control", INBOX))
+    context = conversion(world, actor, name)
+    listed = sorted(item["Key"] for item in list_objects(context.s3, "control", INBOX))
     pointers = {name: list(keys) for name, keys in groupby(listed, lambda key: manifest_of_pointer(key) or key)}
-    outcomes = convert_portion(conversion(world, services, name), list(pointers))
+    outcomes = convert_portion(context, list(pointers))
     raise_unanswered(outcomes)
     left_to_the_sweep = {outcome.manifest for outcome in outcomes if outcome.fault is not None}
     read = read_pointers(pointers, outcomes)
@@ -160,7 +163,7 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
         if row is not None and row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
             raise Violation(f"the micro-batch ends with a manifest that is {row['state']}")
     for key in read:
-        services.s3.delete_object(Bucket="control", Key=key)
+        context.s3.delete_object(Bucket="control", Key=key)
 
 
 def planner(world: World, actor: Actor | None) -> None:
@@ -203,7 +206,7 @@ def overnight(world: World, actor: Actor | None, name: str) -> None:
             run = f"{name}/{number}"
             world.run_documents[run] = entry["run"]
             try:
-                batch_job.main.run(conversion(world, world.transform(actor), run), {"run": entry["run"]})
+                batch_job.main.run(conversion(world, actor, run), {"run": entry["run"]})
             finally:
                 world.stopped_runs.add(run)
             status = run_status({"run": entry["run"], "jobRun": run}, services)

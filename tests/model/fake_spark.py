@@ -17,11 +17,12 @@ from lake.layout import lake_key, quarantine_key
 from lake.manifest import ObjectVersion
 from tests.model.world import LEASE, World, name_of
 from transform.claim_manifest import LeaseKeeper
+from transform.clients import AddFile
 from transform.give_up import fault_of
 from transform.quarantine_writer import QuarantineContent, file_record
 from transform.spark_job import JobFailedError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, Split, SplitResult, Task, TaskFault, TaskResult
-from transform.upload import Uploads
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, Split, SplitResult, Task, TaskResult
+from transform.upload import uploading
 
 MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
 """A folder in memory, if the system has one: each history makes several folders and removes them."""
@@ -48,8 +49,8 @@ class FakeSparkJob:
     def __init__(self, session: FakeSparkSession, _pool: str | None = None) -> None:
         self._session = session
 
-    def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
-        results: list[TaskResult | TaskFault] = []
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        results: list[TaskResult] = []
         for task in tasks:
             self._spend_time()
             results.append(self._run_partition(task))
@@ -62,7 +63,7 @@ class FakeSparkJob:
         for keeper in [*self._session.keepers]:
             keeper.renew_all()
 
-    def _run_partition(self, task: Task) -> TaskResult | TaskFault:
+    def _run_partition(self, task: Task) -> TaskResult:
         """A fault of the environment is a result, as ``transform.run_task`` makes it."""
         try:
             return self._task(task)
@@ -70,7 +71,7 @@ class FakeSparkJob:
             fault = fault_of(error)
             if fault is None:
                 raise
-            return TaskFault(task.manifest, fault)
+            return TaskResult(task.manifest, task.number, (), (), (), (), (), 0, fault=fault)
 
     def _task(self, task: Task) -> TaskResult:
         world = self._session.world
@@ -91,16 +92,15 @@ class FakeSparkJob:
         rejects += [file_record(file, reason) for file, reason in task.excluded]
         number = task.number * NUMBERS_PER_TASK
         generation = (task.partition, task.manifest, task.generation)
-        with tempfile.TemporaryDirectory(dir=MEMORY) as folder, Uploads(self._session.s3) as uploads:
+        with tempfile.TemporaryDirectory(dir=MEMORY) as folder, uploading(self._session.s3) as add_file:
             objects, quarantine = list[Any](), list[Any]()
             if files:
-                objects.append(_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows))
+                objects.append(_add(add_file, folder, task.lake_bucket, lake_key(*generation, number), rows))
             if rejects:
                 key = quarantine_key(*generation, number + 1)
-                quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
-            uploads.finish()
+                quarantine.append(_add(add_file, folder, task.quarantine_bucket, key, rejects))
+            published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
         splits = tuple(_split_result(split) for split in task.splits)
-        published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
         contents = tuple(_content(rejected_files, task, item.size) for item in rejected)
         return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1, contents)
 
@@ -121,10 +121,10 @@ def _content(rejected: Sequence[ObjectVersion], task: Task, size: int) -> Quaran
     return QuarantineContent(size, len(counts), counts)
 
 
-def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, Any]]) -> Any:
+def _add(add_file: AddFile, folder: str, bucket: str, key: str, records: list[dict[str, Any]]) -> Any:
     path = Path(folder) / key.rsplit("/", 1)[-1]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return uploads.add(path, bucket, key, len(records))
+    return add_file(path, bucket, key, len(records))
 
 
 class FakeSource:

@@ -93,10 +93,10 @@ def publish_before_audit() -> AbstractContextManager[Any]:
 
 
 reuse_an_upload = changed(
-    "transform.upload.Uploads._upload",
-    "upload_id = self._s3.create_multipart_upload(",
-    'begun = self._s3.list_multipart_uploads(Bucket=bucket, Prefix=key).get("Uploads")\n'
-    '        upload_id = begun[0]["UploadId"] if begun else self._s3.create_multipart_upload(',
+    "transform.upload._upload",
+    "upload_id = s3.create_multipart_upload(",
+    'found = s3.list_multipart_uploads(Bucket=bucket, Prefix=key).get("Uploads")\n'
+    '        upload_id = found[0]["UploadId"] if found else s3.create_multipart_upload(',
 )
 
 
@@ -120,7 +120,7 @@ def abort_before_the_release() -> AbstractContextManager[Any]:
 
     def abort_first(context: Any, claim: Any, reason: str, uploaded: Any, *arguments: Any, **options: Any) -> None:
         for item in uploaded:
-            lake.publish.abort_upload(context.services.s3, item.bucket, item.key, item.upload_id)
+            lake.publish.abort_upload(context.s3, item.bucket, item.key, item.upload_id)
         give_up(context, claim, reason, (), *arguments, **options)
 
     return all_of(

@@ -20,7 +20,6 @@ from tests.model.scheduler import Actor, Scheduler, is_read
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import glue_client
-from transform.task_model import JobServices
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 PARTITION = Partition("orders", "2026-11-20", 9)
@@ -201,11 +200,6 @@ class World:
         s3, dynamodb, glue = (self._client(actor, client) for client in (self.s3, self.dynamodb, FakeGlue(self)))
         ledger = Ledger.over(dynamodb, "ledger")
         return RouterServices(self.settings, RESOURCES, ledger, s3, glue, self.clock, events=FakeEventBridge())
-
-    def transform(self, actor: Actor | None) -> JobServices:
-        """The data plane as an actor sees it."""
-        s3, dynamodb = (self._client(actor, client) for client in (self.s3, self.dynamodb))
-        return JobServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, self.settings, "eu-central-1")
 
     def run_is_terminal(self, run: str) -> bool:
         """Whether Glue reports a run as ended. A run has the name of its actor, and a number after ``/`` if the actor

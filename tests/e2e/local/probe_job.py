@@ -23,10 +23,15 @@ if task == "look":
     }
     s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(seen).encode())
 if task == "spark":
+    import boto3
     import extra_module
     from pyspark.sql import SparkSession
 
-    s3a_region = "spark.hadoop.fs.s3a.endpoint.region"
-    spark = SparkSession.builder.config(s3a_region, arguments["--region"]).getOrCreate()
-    lines = spark.read.text(arguments["--source"])
-    lines.selectExpr(f"upper(value) || '{extra_module.SUFFIX}' as line").write.parquet(arguments["--target"])
+    bucket, key = arguments["--target"].split("/", 1)
+
+    def put(lines):
+        body = "".join(f"{line.upper()}{extra_module.SUFFIX}" for line in lines)
+        boto3.client("s3", region_name=arguments["--region"]).put_object(Bucket=bucket, Key=key, Body=body.encode())
+        yield body
+
+    SparkSession.builder.getOrCreate().sparkContext.parallelize(["a"], 1).mapPartitions(put).collect()

@@ -33,8 +33,7 @@ def test_what_one_job_run_was_denied_the_next_ones_leave_out(world: World, monke
 
     monkeypatch.setattr(main, "convert", convert)
     monkeypatch.setattr(main, "check_environment", lambda *_, **__: None)
-    services = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES)
-    context: Any = SimpleNamespace(services=services, log=lines.append)
+    context: Any = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, log=lines.append)
     # When job runs follow each other; a person starts the last ones when only denied manifests are left
     codes = [main.run(context, {"run": RUN}) for _ in range(5)]
     # Then

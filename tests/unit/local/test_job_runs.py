@@ -32,7 +32,7 @@ class JobHarness:
         self.limit(Limits())
         self.records: list[dict[str, Any]] = []
         """Records of the runs of a Glue job."""
-        self.settings = JobSettings("http://127.0.0.1:9", folder, (), folder / "classes.jsa", minute_seconds)
+        self.settings = JobSettings("http://127.0.0.1:9", folder, folder / "classes.jsa", minute_seconds)
         key = AccessKey("ASIAJOB", "secret", "token")
         self.runs: Any = kind(self.settings, lambda *_role: key, self._fetch, **options)
 

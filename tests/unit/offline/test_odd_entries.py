@@ -101,8 +101,9 @@ def commit_document(output: Path, **changes: Any) -> Path:
         "objects": [item],
         **changes,
     }
-    commit = output / "_hybrid-router" / "commits" / f"{changes.pop('name', MANIFEST)}.json"
+    commit = output / "_hybrid-router" / "results" / f"{changes.pop('name', MANIFEST)}.json"
     commit.parent.mkdir(parents=True, exist_ok=True)
+    (output / "_hybrid-router" / "staging" / MANIFEST).mkdir(parents=True)
     commit.write_text(json.dumps(body))
     return commit
 
@@ -151,7 +152,7 @@ def test_a_commit_document_that_others_have_written_moves_and_deletes_nothing(
 
 
 @pytest.mark.parametrize(
-    "link", ["_hybrid-router", "_hybrid-router/staging", "_hybrid-router/commits", "lake", "lake/orders"]
+    "link", ["_hybrid-router", "_hybrid-router/staging", "_hybrid-router/results", "lake", "lake/orders"]
 )
 def test_a_link_out_of_the_output_is_refused(tmp_path: Path, victim: Path, link: str) -> None:
     output = tmp_path / "out"

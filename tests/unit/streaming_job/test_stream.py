@@ -25,7 +25,7 @@ from streaming_job.micro_batch import PORTIONS
 from streaming_job.stream import InboxStream, OpenConversion
 from tests.unit.lake.world import World
 from transform.outcome import HELD, ConversionOutcome
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext
 
 PATIENCE_SECONDS = 60
 
@@ -35,8 +35,8 @@ def context_of(world: World, run: str = "jr_1", **settings: Any) -> ConversionCo
     executors = SimpleNamespace(getExecutorMemoryStatus=lambda: workers)
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: executors)))
     parsed = parse_settings({"stage": "test", **settings})
-    services = JobServices(world.raw_s3, world.ledger, world.resources, parsed, "eu-central-1")
-    return ConversionContext(spark, services, run, world.clock, bool, lambda _: None)
+    clients = (world.raw_s3, world.ledger, world.resources, parsed, "eu-central-1")
+    return ConversionContext(spark, *clients, run, world.clock, bool, lambda _: None)
 
 
 def test_a_heartbeat_has_the_begin_of_the_micro_batch_until_its_end(
@@ -88,7 +88,7 @@ def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World, mon
 def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: World) -> None:
     # Given a trigger once an hour
     found = InboxStream(context_of(world))
-    object.__setattr__(found._context.services.settings.stream, "trigger_seconds", 3600)
+    object.__setattr__(found._context.settings.stream, "trigger_seconds", 3600)
     waits: list[float] = []
     found._wake = SimpleNamespace(wait=waits.append, clear=list)  # type: ignore[assignment]
     world.wait(timedelta(hours=1))
@@ -329,7 +329,7 @@ def test_an_inbox_that_no_longer_answers_ends_the_run(
 def test_a_portion_waits_while_others_fill_the_cores(lane: SlowLane) -> None:
     batch = lane.fill()
     # When one of them ends, Then the next one begins, and not before
-    assert not lane.stream._working.acquire(blocking=False)
+    assert batch.is_alive()
     assert len(lane.stream._open) == PORTIONS
     lane.gate.set()
     batch.join(PATIENCE_SECONDS)
@@ -465,4 +465,4 @@ def test_a_job_keeps_the_row_of_its_own_shard(world: World, monkeypatch: pytest.
     assert row.get() == row.of("1").get()
     # And neither its micro-batch nor the request applies to the next run
     assert (row.get().micro_batch_since, row.get().stop_requested) == (None, False)
-    assert [call.args[0].services.ledger.stream.shard for call in stream.call_args_list] == ["2", "1"]
+    assert [call.args[0].ledger.stream.shard for call in stream.call_args_list] == ["2", "1"]

@@ -198,14 +198,14 @@ def test_a_damaged_row_delays_no_other_manifest(stream: Stream) -> None:
     key = {"pk": f"manifest#{damaged}", "sk": "manifest"}
     stream.world.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")
     stream.states[damaged] = [WAITING, WAITING]
-    assert has_open_manifests(stream.context.services)
+    assert has_open_manifests(stream.context)
     # When
     stream.look()
     convert_portion(stream.context, [damaged, peak])
     # Then
     assert not stream.world.row(intact).open
     assert not stream.world.row(peak).open
-    assert not has_open_manifests(stream.context.services)
+    assert not has_open_manifests(stream.context)
 
 
 def test_more_urgent_manifests_than_there_is_room_for_are_converted_oldest_first(stream: Stream) -> None:

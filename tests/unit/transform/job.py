@@ -8,14 +8,9 @@ from lake.manifest import ObjectVersion, Partition
 from lake.settings import BatchSettings, ConvertSettings, Settings
 from tests.unit.lake.world import World
 from transform.source import UnreadableFileError
-from transform.task_model import ConversionContext, JobServices, Split, Task
+from transform.task_model import ConversionContext, Split, Task
 
 PARTITION = Partition("orders", "2026-03-04", 12)
-
-
-def services_of(world: World, max_attempts: int = 2) -> JobServices:
-    settings = Settings("test", batch=BatchSettings(max_attempts=max_attempts))
-    return JobServices(world.s3, world.ledger, world.resources, settings, "eu-central-1")
 
 
 def context_of(
@@ -23,7 +18,9 @@ def context_of(
 ) -> ConversionContext:
     """The context of a run without Spark; the runs in ``ended`` are over."""
     spark: Any = None
-    return ConversionContext(spark, services_of(world), run, world.clock, lambda name: name in ended, log)
+    settings = Settings("test", batch=BatchSettings(max_attempts=2))
+    clients = (world.s3, world.ledger, world.resources, settings, "eu-central-1")
+    return ConversionContext(spark, *clients, run, world.clock, lambda name: name in ended, log)
 
 
 def task_of(*splits: Split, number: int = 0, known: tuple[str, ...] = (), **settings: Any) -> Task:

@@ -32,7 +32,7 @@ from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.preflight import check_environment
 from transform.source import DeniedFileError, UnreadableFileError
-from transform.task_model import Task, TaskFault, TaskResult
+from transform.task_model import Task, TaskResult
 
 
 def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> ManifestRow | ConversionOutcome | None:
@@ -195,8 +195,8 @@ def keeper(renew: Callable[[str], object], log: Callable[[str], None] = print) -
         renew(claim.id)
 
     manifests, settings = SimpleNamespace(renew=renew_claim), SimpleNamespace(batch=SimpleNamespace(lease_seconds=0.04))
-    services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests), settings=settings)
-    context: Any = SimpleNamespace(services=services, clock=lambda: MORNING, log=log)
+    ledger = SimpleNamespace(manifests=manifests)
+    context: Any = SimpleNamespace(ledger=ledger, settings=settings, clock=lambda: MORNING, log=log)
     found = LeaseKeeper(context)
     for name in "abc":
         found.add(ManifestRow(name, State.RUNNING, Lane.BATCH, PARTITION, "2026", 1, 1))
@@ -241,23 +241,23 @@ def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pyte
     world = model.World(slow=True, settings=model.with_attempts(2))
     held, run = list[set[str]](), FakeSparkJob.run
 
-    def record(job: FakeSparkJob, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
+    def record(job: FakeSparkJob, tasks: Sequence[Task]) -> list[TaskResult]:
         held.append({name for name, row in world.rows().items() if row["state"] == State.RUNNING})
         return run(job, tasks)
 
     monkeypatch.setattr(FakeSparkJob, "run", record)
     with fake_runtime(world):
-        services = world.transform(None)
+        context = conversion(world, None, "run-1")
         tried = [world.queued(name) for name in "ab"]
         for manifest in tried:
-            row = services.ledger.manifests.get(manifest)
+            row = context.ledger.manifests.get(manifest)
             assert row is not None
-            claim = services.ledger.manifests.claim(row, "run-0", world.now, model.LEASE)
+            claim = context.ledger.manifests.claim(row, "run-0", world.now, model.LEASE)
             assert claim is not None
-            services.ledger.manifests.release(claim, "it crashed", world.now)
+            context.ledger.manifests.release(claim, "it crashed", world.now)
         new = world.queued("c")
         # When
-        outcomes = convert([*tried, new], conversion(world, services, "run-1"))
+        outcomes = convert([*tried, new], context)
     # Then the end of the run would use up an attempt of only one of them, and no lease has expired
     assert held == [{new}, *({manifest} for manifest in tried)]
     assert [outcome.state for outcome in outcomes] == [State.DONE] * 3
@@ -289,7 +289,7 @@ def test_many_denied_manifests_in_a_row_do_not_hold_up_the_others(
     # Given a denied dataset that has the first manifests of a run, or the oldest waiting ones
     denied, tried = EnvironmentFault("denied", "allow it", passing=False, denied=True), list[str]()
 
-    def try_files(_services: object, _source: object, manifest: str, _number: int) -> tuple[bool, object]:
+    def try_files(_context: object, _source: object, manifest: str, _number: int) -> tuple[bool, object]:
         tried.append(manifest)
         return (False, denied) if manifest < "200" else (True, None)
 

@@ -4,7 +4,6 @@ And the message for a person about a fault of the environment.
 """
 
 import errno
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -22,8 +21,9 @@ from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_exclusions, read_manifest
 from lake.time import iso_utc
 from tests.unit.lake.world import World, row_in_state, upload
-from tests.unit.transform.job import context_of, services_of, task_of
-from transform import finalize
+from tests.unit.transform.job import context_of, task_of
+from transform import convert, finalize
+from transform.claim_manifest import claim_or_finish
 from transform.give_up import EnvironmentFault, fault_of, record_fault, set_apart, supersede_or_fail
 from transform.plan_attempt import Attempt
 from transform.quarantine_writer import QuarantineContent
@@ -63,7 +63,7 @@ def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_no
     row = tried_row(world, lane, *names)
     world.wait(timedelta(hours=9))
     # When
-    assert supersede_or_fail(services_of(world), row, world.now)
+    assert supersede_or_fail(context_of(world), row)
     # Then
     after = world.row(row.id)
     assert (after.state, after.reason) == (State.SUPERSEDED, "given up after 1 attempt: it crashed")
@@ -99,7 +99,7 @@ def test_the_successors_of_a_forced_manifest_wait_since_then_in_the_batch_lane(
         failures = [FileFailure(attempt.manifest.files[0], "denied", denied=fault)]
         assert set_apart(context_of(world), attempt, failures, ()) is not None
     else:
-        assert supersede_or_fail(services_of(world), row, world.now)
+        assert supersede_or_fail(context_of(world), row)
     # Then
     kinds = {(one.lane, one.urgent, one.created_at) for one in successors(world, world.row(row.id))}
     assert kinds == {(Lane.BATCH, False, row.forced_at)}
@@ -109,7 +109,7 @@ def test_a_manifest_that_was_published_before_fails_and_stays_published(world: W
     done = row_in_state(world, "DONE")
     assert world.ledger.manifests.force(done, world.now, "request")
     row = world.row(done.id)
-    assert supersede_or_fail(services_of(world), row, world.now)
+    assert supersede_or_fail(context_of(world), row)
     after = world.row(done.id)
     assert (after.state, after.published) == (State.FAILED, done.published)
 
@@ -264,8 +264,8 @@ LOST = LeaseLostError("run-2 has taken it over")
         (NO_ANSWER, True, State.DONE, 1, None),
         # The client's second request finds the first one applied.
         (LOST, True, State.DONE, 1, None),
-        (LOST, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
-        (DEFECT, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
+        (LOST, False, State.QUEUED, 1, str(LOST)),
+        (DEFECT, False, State.QUEUED, 1, str(DEFECT)),
         # The commit was not rejected, so no try is used up.
         (NO_ANSWER, False, State.QUEUED, 0, "AWS could not be reached"),
     ],
@@ -289,12 +289,16 @@ def test_a_commit_that_is_refused_or_gets_no_answer_is_settled_by_the_row(
 
     monkeypatch.setattr(Manifests, "commit", answer)
     attempt, lines = planned(world, world.queued("a.json")), list[str]()
-    # When
-    with pytest.raises(ReadTimeoutError) if tries == 0 else nullcontext():
-        finalize.finalize(context_of(world, log=lines.append), attempt, [result_of(world, attempt.tasks[0])])
+    context = context_of(world, log=lines.append)
+    # When the attempt ends, and the next round reads the row of a committed manifest
+    outcomes = convert._Conversion(context)._finalize_all([attempt], [result_of(world, attempt.tasks[0])], Mock())
+    if applied:
+        claim_or_finish(context, attempt.manifest.id)
     # Then
     row = world.row(attempt.manifest.id)
     assert (row.state, row.tries) == (state, tries)
     assert str(row.reason).startswith(str(reason))
-    expected = f"the commit of manifest {row.id} got no answer: {error}; its ledger row decides"
-    assert lines == ([] if error is LOST else [expected])
+    assert [outcome.unanswered for outcome in outcomes] == ([True] if error is NO_ANSWER else [])
+    assert f"its attempt is abandoned unless it was committed: {error}" in lines[0].replace(
+        "AWS could not be reached: ", ""
+    )

@@ -16,23 +16,25 @@ from lake.errors import TransientError
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
 from transform import job_main
-from transform.job_main import open_services, parse_arguments
+from transform.job_main import parse_arguments
 from transform.task_model import ConversionContext
 
 SETTINGS = Settings(stage="t")
 REGION = "eu-central-1"
 RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
+NAMES = [word for pair in RESOURCES.to_arguments().items() for word in pair]
+ARGV = [*NAMES, "--region", REGION, "--settings", "t.toml"]
 
 
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Builds Spark sessions; the deployment's services are stubs."""
+    """Builds Spark sessions; the deployment's clients and settings are stubs."""
     builder = Mock(**{"getOrCreate.return_value": "session"})
     builder.appName.return_value = builder.config.return_value = builder
     monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=builder))
-    services = SimpleNamespace(resources=RESOURCES, region=REGION, settings=SETTINGS)
-    monkeypatch.setattr(job_main, "open_services", lambda _: services)
-    monkeypatch.setattr(job_main, "engine_clients", lambda *_: {})
+    for name in ("s3_client", "dynamodb_client", "engine_clients"):
+        monkeypatch.setattr(job_main, name, Mock())
+    monkeypatch.setattr(job_main, "load_settings", lambda _: SETTINGS)
     return builder
 
 
@@ -46,7 +48,7 @@ def test_a_job_gets_its_context_and_arguments(builder: Mock, capsys: pytest.Capt
         return 0
 
     # When
-    failure = job_main.run_job(["--JOB_RUN_ID", "jr_1", "--x=y"], "app", run)
+    failure = job_main.run_job([*ARGV, "--JOB_RUN_ID", "jr_1", "--x=y"], "app", run)
 
     # Then
     ((context, arguments),) = calls
@@ -54,9 +56,9 @@ def test_a_job_gets_its_context_and_arguments(builder: Mock, capsys: pytest.Capt
     builder.appName.assert_called_once_with("app jr_1")
     config = dict(call.args for call in builder.config.call_args_list)
     assert config == {"spark.hadoop.fs.s3a.endpoint.region": REGION, "spark.scheduler.mode": "FAIR"}
-    assert (context.spark, context.run, context.services.resources) == ("session", "jr_1", RESOURCES)
+    assert (context.spark, context.run, context.resources) == ("session", "jr_1", RESOURCES)
     assert context.clock().utcoffset() == timedelta(0)
-    assert arguments == {"JOB_RUN_ID": "jr_1", "x": "y"}
+    assert (arguments["JOB_RUN_ID"], arguments["x"]) == ("jr_1", "y")
     instant, message = capsys.readouterr().out.split(" ", 1)
     assert datetime.fromisoformat(instant).utcoffset() == timedelta(0)
     assert message == "one line, with a command: run 'hybrid-router failures --stage t'\n"
@@ -102,11 +104,8 @@ def test_only_the_stages_services_are_asked_whether_a_run_has_ended(
     monkeypatch.setattr(
         job_main, "engine_clients", lambda _, engines: {name: clients[name] for name in services_of(engines)}
     )
-    services: Any = SimpleNamespace(
-        resources=RESOURCES, region=REGION, settings=parse_settings({"stage": "t", **fields})
-    )
     # When
-    has_ended = job_main.end_check(services)
+    has_ended = job_main.end_check(RESOURCES, parse_settings({"stage": "t", **fields}), REGION)
     assert not has_ended("jr_1")
     assert not has_ended("emr-serverless:00app:00run")
     # Then
@@ -116,7 +115,7 @@ def test_only_the_stages_services_are_asked_whether_a_run_has_ended(
 def test_a_deliberate_error_is_the_last_line_and_the_end_of_the_process(
     builder: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    failure = job_main.run_job([], "app", Mock(side_effect=TransientError("S3 did not answer: try again")))
+    failure = job_main.run_job(ARGV, "app", Mock(side_effect=TransientError("S3 did not answer: try again")))
     printed = capsys.readouterr()
     assert failure == "TransientError: S3 did not answer: try again"
     assert (printed.out.split(" ", 1)[1], printed.err) == (f"{failure}\n", "")
@@ -128,7 +127,7 @@ def test_a_run_that_is_not_finished_ends_with_its_last_line(builder: Mock) -> No
         context.log("ALARM s3:GetObject is denied\nfor s3://input/a: grant it")
         return 1
 
-    assert job_main.run_job([], "app", run) == "s3:GetObject is denied for s3://input/a: grant it"
+    assert job_main.run_job(ARGV, "app", run) == "s3:GetObject is denied for s3://input/a: grant it"
 
 
 NO_SPACE = "java.io.IOException: No space left on device"
@@ -146,7 +145,7 @@ NO_SPACE = "java.io.IOException: No space left on device"
 def test_the_trace_of_any_other_error_follows_the_sentence(
     builder: Mock, capsys: pytest.CaptureFixture[str], text: str, quoted: str
 ) -> None:
-    failure = job_main.run_job([], "app", Mock(side_effect=ZeroDivisionError(text)))
+    failure = job_main.run_job(ARGV, "app", Mock(side_effect=ZeroDivisionError(text)))
     printed = capsys.readouterr()
     assert failure == (
         f"the run ended with ZeroDivisionError{quoted}, its trace is in the same log: remove the cause; nothing is "
@@ -160,7 +159,7 @@ def test_a_fault_of_the_environment_is_named_in_place_of_its_class(builder: Mock
     # Given a body, such as the settings or the run document, that is truncated in transit
     cut = ResponseStreamingError(error="Connection broken")
     # When
-    failure = job_main.run_job([], "app", Mock(side_effect=cut))
+    failure = job_main.run_job(ARGV, "app", Mock(side_effect=cut))
     # Then
     assert failure == (
         f"the run ended: AWS could not be reached: {cut}; the next run retries it: if it persists, check the "
@@ -171,12 +170,10 @@ def test_a_fault_of_the_environment_is_named_in_place_of_its_class(builder: Mock
 def test_a_job_without_a_region_is_refused(
     builder: Mock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given the real services, and the arguments of a deployment before --region
-    monkeypatch.setattr(job_main, "open_services", open_services)
+    # Given the arguments of a deployment before --region
     monkeypatch.setenv("AWS_REGION", REGION)
-    names = [word for pair in RESOURCES.to_arguments().items() for word in pair]
     # When / Then
-    failure = job_main.run_job(names, "app", lambda *_: 0)
+    failure = job_main.run_job(NAMES, "app", lambda *_: 0)
     assert "the job argument --region is missing: deploy the stack again" in str(failure)
     assert capsys.readouterr().out.endswith(f"{failure}\n")
     builder.getOrCreate.assert_not_called()

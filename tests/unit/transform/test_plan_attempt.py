@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from bench.input_files import Recipe, generate
 from lake.manifest import ObjectVersion
 from lake.settings import ConvertSettings
 from offline.input_files import InputFiles, LocalFile
-from offline.output_folder import StagedFiles
+from offline.output_folder import stage_file
 from tests.unit.lake.world import file_of
 from tests.unit.transform.job import pending, task_of
 from transform.parquet_writer import OpenFile
@@ -34,7 +35,7 @@ from transform.run_task import run_task
 from transform.task_model import Split, SplitResult, TaskResult
 
 MIB = 1 << 20
-SOURCE = InputFiles("")
+FETCH = InputFiles("").fetch
 
 
 @given(st.integers(0, 10_000), st.integers(1, 11_000))
@@ -116,7 +117,7 @@ def splits(files: Sequence[ObjectVersion], compressed: Sequence[ObjectVersion] =
 
 
 def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
-    result = run_task(task_of(*splits(files, files)), SOURCE, StagedFiles(folder), folder)
+    result = run_task(task_of(*splits(files, files)), FETCH, partial(stage_file, folder), folder)
     written = (folder / "lake").rglob("*.parquet")
     assert sum(pq.read_metadata(path).num_rows for path in written) == sum(item.rows for item in result.splits)
     return sum(item.size for item in result.objects) / sum(file.size for file in files)
@@ -137,7 +138,7 @@ def test_the_sampled_ratio_is_near_the_ratio_of_the_conversion(shape: str, tmp_p
     file = LocalFile.found(str(path))
 
     # When
-    sampled = output_ratio(SOURCE, splits([file], [file] if shape == "gzip" else []), SETTINGS)
+    sampled = output_ratio(FETCH, splits([file], [file] if shape == "gzip" else []), SETTINGS)
 
     # Then
     actual = converted_ratio([file], tmp_path)
@@ -155,8 +156,8 @@ def test_places_are_spread_and_each_is_read_from_its_first_line_on(tmp_path: Pat
     assert len(parts) == 4
 
     # When / Then: a task with only rejects has no ratio, the manifest as a whole has one
-    assert output_ratio(SOURCE, parts[:2], SETTINGS) is None
-    assert output_ratio(SOURCE, parts, SETTINGS) is not None
+    assert output_ratio(FETCH, parts[:2], SETTINGS) is None
+    assert output_ratio(FETCH, parts, SETTINGS) is not None
 
 
 def test_a_file_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_a_file_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b'{"a":1}\n' * 1000)
     files = [LocalFile.found(str(tmp_path / name)) for name in ("a", "b")]
     (tmp_path / "a").unlink()
-    assert output_ratio(SOURCE, splits(files), SETTINGS) is not None
+    assert output_ratio(FETCH, splits(files), SETTINGS) is not None
 
 
 def test_a_compressed_file_is_not_decompressed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +180,7 @@ def test_a_compressed_file_is_not_decompressed_to_its_end(tmp_path: Path, monkey
     monkeypatch.setattr(OpenFile, "write", count)
     # When, Then
     file = LocalFile.found(str(path))
-    assert output_ratio(SOURCE, splits([file], [file]), SETTINGS) is not None
+    assert output_ratio(FETCH, splits([file], [file]), SETTINGS) is not None
     assert len(rows) == MAX_BATCHES
     assert sum(rows) < 60_000
 

@@ -31,7 +31,7 @@ from transform.audit import audit
 from transform.plan_attempt import HEAD_BYTES, pack_tasks, split_files
 from transform.run_task import SlowFileError, SplitDeadline, run_partition, run_task
 from transform.source import UnreadableNowError
-from transform.task_model import GRACE_SECONDS, Split, Task, TaskFault, TaskResult, stream_seconds
+from transform.task_model import GRACE_SECONDS, Split, Task, TaskResult, stream_seconds
 
 LINE = st.sampled_from(
     [
@@ -59,7 +59,6 @@ class ReadingUploads:
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
         self.rejected: list[tuple[int, str]] = []
-        self.aborted = False
 
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
         if bucket == "lake":
@@ -71,12 +70,6 @@ class ReadingUploads:
         future: Future[PendingObject] = Future()
         future.set_result(pending(key, rows, bucket, path.stat().st_size))
         return future
-
-    def finish(self) -> None:
-        return
-
-    def abort(self) -> None:
-        self.aborted = True
 
 
 def version(key: str, body: bytes) -> ObjectVersion:
@@ -97,12 +90,10 @@ def run(
     packed = pack_tasks(split_files(versions, unsplit, split_bytes), target, 1.0)
     options = {"split_bytes": split_bytes, "target_file_bytes": target, **settings}
     tasks = [task_of(*part, number=number, known=("c",), **options) for number, part in enumerate(packed)]
-    reads = ReadingUploads()
-    uploads: Any = reads
-    results = []
+    reads, results = ReadingUploads(), []
     for task in tasks:
         with tempfile.TemporaryDirectory() as folder:
-            results.append(run_task(task, FakeSource(files), uploads, Path(folder)))
+            results.append(run_task(task, FakeSource(files).fetch, reads.add, Path(folder)))
     return tasks, results, reads
 
 
@@ -130,7 +121,7 @@ def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
     # When
     _, (result,), reads = run(files, 1000, 10_000, lost={"gone.json": b"x" * 10})
 
-    # Then both failures are found, and the uploads are aborted
+    # Then both failures are found, and no file is finished
     assert {failure.file.key: failure.reason for failure in result.failures} == {
         "gone.json": "it was deleted",
         "b.json.gz": "truncated gzip at byte 27",
@@ -139,20 +130,18 @@ def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
         ("a.json", 1, {}),
         ("c.json", 1, {}),
     ]
-    assert (result.objects, result.quarantine) == ((), ())
-    assert reads.aborted
+    assert (result.objects, result.quarantine, reads.rows) == ((), (), [])
 
 
 def test_provenance_distinguishes_two_versions_of_a_key(tmp_path: Path) -> None:
     # Given two versions of a key with the same bytes, and a file of a bucket without versions
     bodies, reads = {"a.json": b'\n{"a":1}\n', "b.json": b"{}"}, ReadingUploads()
-    uploads: Any = reads
     first = version("a.json", bodies["a.json"])
     second = replace(first, version_id="w", arrived_at="2026-03-04T13:00:00Z")
     unversioned = replace(version("b.json", bodies["b.json"]), version_id=None)
     splits = split_files([first, second, unversioned], (), 100)
     # When
-    run_task(task_of(*splits, provenance=True), FakeSource(bodies), uploads, tmp_path)
+    run_task(task_of(*splits, provenance=True), FakeSource(bodies).fetch, reads.add, tmp_path)
     # Then
     assert [(row["_source"], row["_offset"], row["_arrived_at"]) for row in reads.rows] == [
         ("s3://input/a.json?versionId=v", "1", "2026-03-04T12:00:00Z"),
@@ -187,8 +176,8 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
 def test_a_full_disk_is_a_result_that_spark_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:
     fail_with(monkeypatch, OSError(errno.ENOSPC, "no space left on device"))
     (result,) = pickle.loads(pickle.dumps(list(run_partition([task_of()]))))
-    assert isinstance(result, TaskFault)
     assert result.manifest == "m"
+    assert result.fault is not None
     assert result.fault.cause.startswith("the disk of a worker is full")
 
 
@@ -270,7 +259,7 @@ def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch
     assert failure.file.key == "a.json.gz"
     assert "convert.min_bytes_per_second" in failure.reason
     assert [split.split.file.key for split in result.splits] == ["b.json"]
-    assert reads.aborted
+    assert (result.objects, reads.rows) == ((), [])
 
 
 def test_the_parts_of_a_slow_file_are_excluded_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

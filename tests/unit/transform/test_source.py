@@ -197,7 +197,7 @@ def test_keys_that_obstore_cannot_express_are_read_by_the_client(key: str, neede
 
 
 def ahead_of(source: FakeSource, splits: list[Split], chunk_bytes: int) -> ReadAhead:
-    return ReadAhead(source, splits, chunk_bytes)  # type: ignore[arg-type]
+    return ReadAhead(source.fetch, splits, chunk_bytes)
 
 
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(1, 70), st.integers(1, 20))
@@ -243,7 +243,7 @@ def test_the_store_sets_how_many_blocks_of_small_files_are_requested_at_once(req
     files = [file_of(str(number), 3) for number in range(480)]
     source = SlowSource({item.key: f"{number:03}".encode() for number, item in enumerate(files)}, requests.ahead)
     # When
-    with ReadAhead(source, split_files(files, (), 10), 8, requests) as ahead:  # type: ignore[arg-type]
+    with ReadAhead(source.fetch, split_files(files, (), 10), 8, requests) as ahead:
         read = [b"".join(map(bytes, ahead.chunks(index))) for index in range(480)]
     # Then
     assert read == [f"{number:03}".encode() for number in range(480)]

@@ -10,7 +10,7 @@ import pytest
 from lake.errors import AuditError
 from lake.publish import complete_all
 from tests.unit.lake.world import World
-from transform.upload import Uploads
+from transform.upload import uploading
 
 
 @pytest.fixture
@@ -34,10 +34,8 @@ def unfinished(s3: Any) -> list[str]:
 
 def test_a_pending_object_is_invisible_and_has_the_checksum_of_the_object(s3: Any, tmp_path: Path) -> None:
     # Given / When
-    with Uploads(s3) as uploads:
-        future = uploads.add(written(tmp_path), "lake", "d/k.parquet", 7)
-        uploads.finish()
-    pending = future.result()
+    with uploading(s3) as add_file:
+        pending = add_file(written(tmp_path), "lake", "d/k.parquet", 7).result()
 
     # Then
     checksum = base64.b64encode(zlib.crc32(b"rows").to_bytes(4, "big")).decode()
@@ -56,9 +54,8 @@ def test_a_part_that_is_not_the_file_is_an_audit_error(
     monkeypatch.setattr(s3, "upload_part", lambda **_: answer)
 
     def task() -> None:
-        with Uploads(s3) as uploads:
-            uploads.add(written(tmp_path), "lake", "k1", 1)
-            uploads.finish()
+        with uploading(s3) as add_file:
+            add_file(written(tmp_path), "lake", "k1", 1).result()
 
     with pytest.raises(AuditError, match="is not the file that was written"):
         task()
