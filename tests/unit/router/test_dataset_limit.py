@@ -41,17 +41,6 @@ def _row(deployment: Deployment, key: str) -> Any:
     return row
 
 
-def test_an_admitted_dataset_keeps_its_place(deployment: Deployment) -> None:
-    # Given a dataset that was admitted before the limit was lowered
-    limit(deployment, 3)
-    route_arrivals(deployment.services, [file_of("new_a/1.json")])
-    limit(deployment, 1)
-    # When more of its files arrive, then they are routed, and so are files of a dataset that a rule names
-    deployment.configure(max_datasets=1, datasets=[{"name": "named", "prefix": "named/"}, *FOLDERS])
-    for key, owned in (("new_a/2.json", 1), ("named/1.json", 1), ("other/1.json", 0)):
-        assert route_arrivals(deployment.services, [file_of(key)]).count(ArrivalOutcome.OWNED) == owned
-
-
 MANY = [f"new_{number}" for number in range(5)]
 
 

@@ -107,38 +107,6 @@ def test_a_person_ends_the_window_by_a_stop_and_another_one_opens_it_again(deplo
 WATCHED = {"stopped": True, "backlogBytes": 0, "spilling": False, "microBatchMinutes": 0.0}
 
 
-def test_a_run_that_a_file_has_started_meanwhile_is_not_asked_to_stop(deployment: Deployment) -> None:
-    # Given a stop whose run has ended, and the next run, which an urgent file started before the stop checks again
-    act(deployment, "start")
-    deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    stopping = act(deployment, "stop")["stopping"]
-    fail_runs(deployment)
-    deployment.ledger.stream.end()
-    assert ensure_running(deployment.services, FIRST_SHARD)
-    # Then that run is neither asked to end nor killed
-    answer = act(deployment, "stop", stopping)
-    assert (answer["stopped"], answer["running"], answer["stopping"]) == (True, True, "")
-    assert not deployment.ledger.stream.get().stop_requested
-    assert act(deployment, "kill", stopping)["killed"] == 0
-    assert runs(deployment) == ["FAILED", "RUNNING"]
-
-
-@pytest.mark.parametrize("has_room", [True, False])
-def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
-    deployment: Deployment, has_room: bool
-) -> None:
-    act(deployment, "start")
-    deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    act(deployment, "stop")
-    fail_runs(deployment)
-    deployment.queued("urgent.json", lane=Lane.STREAM)
-    # Without room the window ends as well: the sweep starts a run when there is room.
-    deployment.glue.quota_is_full = not has_room
-    assert act(deployment, "stop") == {"running": has_room, "windowOver": True, "stopped": True, "stopping": ""}
-    assert runs(deployment) == ["FAILED", "RUNNING"][: 1 + has_room]
-    assert not deployment.ledger.stream.get().stop_requested
-
-
 def test_a_run_that_glue_does_not_stop_does_not_count_as_killed(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

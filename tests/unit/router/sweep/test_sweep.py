@@ -1,6 +1,5 @@
 """The sweep on manifests, intents and the stream lane; a killed sweep loses nothing, one bad item blocks no other."""
 
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -103,24 +102,6 @@ def test_an_urgent_manifest_that_a_crashed_invocation_left_is_urgent_still(deplo
     [row] = [row for row in deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED) if row.urgent]
     assert len(deployment.keys("control", f"inbox/urgent-{row.id}-")) == 1
     assert len(deployment.keys("control", "inbox/")) == 2
-
-
-def test_the_stream_starts_with_the_first_sweep_after_the_quota_has_room(deployment: Deployment) -> None:
-    # Given a manifest of the stream, and a night in which the account's quota leaves no room for the streaming job
-    row = deployment.queued("a", lane=Lane.STREAM)
-    deployment.glue.quota_is_full = True
-    for _ in range(20):
-        deployment.wait(timedelta(minutes=15))
-        with suppress(TransientError):
-            sweep(deployment.services)
-    pointers = deployment.keys("control", f"inbox/{row.id}-")
-    # When there is room, hours before the next pointer is due
-    deployment.glue.quota_is_full = False
-    deployment.wait(timedelta(minutes=15))
-    assert sweep(deployment.services)["repointed"] == 0
-    # Then the stream is started for the existing pointers
-    assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
-    assert deployment.keys("control", f"inbox/{row.id}-") == pointers
 
 
 @pytest.mark.parametrize(("overnight", "hours"), [("cron(0 22 * * ? *)", 36), ("cron(0 22 ? * MON-FRI *)", 84)])

@@ -15,7 +15,6 @@ from lake.errors import InvalidInputError, TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.tables import Tables
-from lake.time import iso_utc
 from router.iceberg.metadata import BATCH, Metadata, current_schema
 from router.sweep.leftovers import delete_table_files
 from router.tables import batch, committer
@@ -62,23 +61,6 @@ def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deplo
     tabled(deployment, "b")
     assert before not in table(deployment)["snapshots"]
     assert table(deployment)["statistics"] == []
-
-
-def test_a_batch_adds_only_published_files(deployment: Deployment) -> None:
-    first, second = (publish(deployment, listed(deployment, name), files=2) for name in "ab")
-    # And a manifest without rows, and a manifest that waits
-    empty = publish(deployment, listed(deployment, "c"), files=0)
-    listed(deployment, "d")
-    assert commit(deployment) == 1
-    assert shown(deployment) == sorted([name_of(first), name_of(second)] * 2)
-    tabled = deployment.row(first.id).tabled
-    assert tabled is not None
-    assert (tabled.generation, tabled.batch) == (1, 1)
-    assert tabled.since == iso_utc(deployment.now)
-    assert deployment.row(first.id).is_tabled
-    assert deployment.row(empty.id).is_tabled
-    assert commit(deployment) is None
-    assert not list(deployment.ledger.tables.outbox("orders"))
 
 
 def test_objects_that_a_generation_keeps_stay(deployment: Deployment) -> None:
@@ -168,17 +150,6 @@ def cut(deployment: Deployment, row: ManifestRow) -> tuple[str, bytes]:
     body = get_document(deployment.raw_s3, "control", key)
     deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body[:10])
     return key, body
-
-
-def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: Deployment) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    cut(deployment, row)
-    with pytest.raises(TableStoppedError):
-        commit(deployment)
-    publish(deployment, forced(deployment, row))
-    assert commit(deployment) == 1
-    assert commit(deployment) is None
-    assert (shown(deployment), row_of(deployment).stopped) == ([name_of(row, 2)], None)
 
 
 def test_a_batch_that_another_version_has_begun_stops_its_table(
@@ -421,22 +392,6 @@ def test_a_large_batch_gets_no_further_hour_or_manifest(
     assert shown(deployment) == sorted(map(name_of, rows))
 
 
-def test_a_large_hour_that_waits_holds_back_no_later_hour(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an hour that fills a batch alone, with a manifest that cannot be read, before another hour
-    rows = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
-    other = publish(deployment, listed(deployment, "c"))
-    commit(deployment)
-    rebuild_table(deployment.services, "orders")
-    cut(deployment, rows[0])
-    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
-    assert commit(deployment) == 2
-    assert shown(deployment) == [name_of(other)]
-    with pytest.raises(TableStoppedError, match="restore the object"):
-        commit(deployment)
-
-
 def test_no_batch_needs_the_files_of_a_later_hour(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a table that is rebuilt, with a large hour, and a later hour in which one manifest was converted again and
     # another one cannot be read
@@ -462,11 +417,15 @@ def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deploym
     commit(deployment)
     rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
     other = publish(deployment, listed(deployment, "c", partition=MIDNIGHT))
-    for row in (*rows, other):
+    # And a manifest without rows, and a manifest that waits
+    empty = publish(deployment, listed(deployment, "d"), files=0)
+    listed(deployment, "e")
+    for row in (*rows, other, empty):
         deployment.ledger.tables.forget("orders", f"{row.id}#g1")
     deployment.ledger.tables.list_hour(PARTITION, deployment.now)
     assert commit(deployment) == 1
     assert shown(deployment) == sorted(map(name_of, rows))
+    assert deployment.row(empty.id).is_tabled
     first = deployment.row(rows[0].id).tabled
     deployment.wait(timedelta(hours=1))
     deployment.ledger.tables.list_hour(PARTITION, deployment.now)
