@@ -180,7 +180,7 @@ RULES: dict[str, dict[str, Mutation]] = {
 ALL_RULES = {name: (scenario, rule) for scenario, rules in RULES.items() for name, rule in rules.items()}
 SCRIPTS = {
     "reuse an upload": [
-        ("worker1", "put_object", "expire_lease:worker2"),
+        ("worker1", "upload_part", "expire_lease:worker2"),
         ("worker2", "complete_multipart_upload", "switch:worker1"),
     ],
     # A sleeps before DONE; B finishes; force; B commits the next generation; A wakes up.
@@ -208,10 +208,10 @@ SCRIPTS = {
         ("worker2", "complete_multipart_upload", ""),
         ("worker2", "complete_multipart_upload", "switch:sweep1"),
     ],
-    # The commit is applied after the attempt was given up and its uploads were aborted.
+    # The commit is applied after the attempt was released, while its uploads are aborted.
     "commit after a release": [
         ("worker1", "put_object", ""),
-        ("worker1", "update_item", "late"),
+        ("worker1", "update_item", "late_soon"),
     ],
     # The commit is applied while its uploads are aborted.
     "abort before the release": [
