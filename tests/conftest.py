@@ -64,7 +64,6 @@ def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """One session on two cores. Its workers inherit the environment, so the cloud comes first."""
     from pyspark.sql import SparkSession
 
-    from local import spark_jars
     from local.class_archive import archive_file, java_options
 
     folder = tmp_path_factory.mktemp("spark")
@@ -79,14 +78,6 @@ def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.jars": ",".join(str(jar) for jar in spark_jars.resolve()),
-        "spark.hadoop.fs.s3a.endpoint": cloud.endpoint,
-        "spark.hadoop.fs.s3a.endpoint.region": os.environ["AWS_REGION"],
-        "spark.hadoop.fs.s3a.path.style.access": "true",
-        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-        "spark.hadoop.fs.s3a.access.key": os.environ["AWS_ACCESS_KEY_ID"],
-        "spark.hadoop.fs.s3a.secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
-        "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
     }
     for key, value in options.items():
         builder = builder.config(key, value)
