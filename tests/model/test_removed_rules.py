@@ -262,7 +262,7 @@ def test_a_random_violation_is_shrunk_to_few_faults() -> None:
     # Given the product without a rule
     with RULES["workers"]["skip the fence"]():
         # When random histories are played
-        explored = explore(SCENARIOS["workers"], 0, MAX_HISTORIES)
+        explored = explore(SCENARIOS["workers"], 2, MAX_HISTORIES)
     # Then the violation is reported with few faults
     assert explored[-1].violation is not None
     assert 1 <= len(explored[-1].faults) <= MAX_SHRUNK_FAULTS, explored[-1].describe()
