@@ -1,9 +1,10 @@
 """`hybrid-router cost`: sums by dataset, lane, engine and day, nights with their plans; and `plan`: the next night."""
 
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -85,6 +86,26 @@ def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
     # Then
     found = {night.execution: (night.dollars, night.job_runs) for night in nights}
     assert found == {"backfill": (24.0, 6), "night": (4.25, 2)}
+
+
+def test_the_rows_of_a_day_are_read_once_for_all_nights(stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given nights without a verdict, which may have job runs on many later days
+    for day in range(11, 21):
+        stack.ledger.costs.record(replace(ROW, id=f"jr-{day}", execution=str(day), ended_at=f"2026-11-{day}T12:00:00Z"))
+        stack.ledger.executions.record(str(day), "plan", {"planned_at": f"2026-11-{day}T08:00:00Z"})
+    asked = list[date]()
+    of_days = stack.ledger.costs.of_days
+
+    def count(first: date, last: date, lanes: Iterable[Lane] = tuple(Lane)) -> Iterator[CostRow]:
+        asked.extend(first + timedelta(days=number) for number in range((last - first).days + 1))
+        return of_days(first, last, lanes)
+
+    monkeypatch.setattr(type(stack.ledger.costs), "of_days", lambda _, *args: count(*args))
+    # When
+    nights = read_costs(stack.ledger, date(2026, 11, 11), date(2026, 11, 19), "day").nights
+    # Then: for the sums, and for the nights
+    assert [night.job_runs for night in nights] == [1] * 9
+    assert max(Counter(asked).values()) == 2
 
 
 @pytest.mark.parametrize(
