@@ -1,5 +1,6 @@
 """Reads the data of a report: rows of the ledger and documents of plans. The rest of the package sends no request."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -19,9 +20,15 @@ MAX_DAYS = 15
 """An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""
 
 
-def read_execution(ledger: Ledger, name: str) -> ExecutionFacts:
-    recorded = ledger.executions.facts(name)
-    return ExecutionFacts(name, recorded, cost_figures(execution_costs(ledger, name, recorded)).job_runs)
+def executions_of(ledger: Ledger, rows: Iterable[CostRow]) -> tuple[ExecutionFacts, ...]:
+    """The executions of cost rows, each with all of its job runs; one that was not planned has only these rows."""
+    found, runs = defaultdict[str, list[CostRow]](list), defaultdict[str, list[CostRow]](list)
+    for row in rows:
+        found[row.execution or ""].append(row)
+    recorded = {name: ledger.executions.facts(name) for name in found if name}
+    for row in cost_figures(execution_costs(ledger, recorded)).job_runs:
+        runs[row.execution or ""].append(row)
+    return tuple(ExecutionFacts(name, facts, tuple(runs[name] or found[name])) for name, facts in recorded.items())
 
 
 def read_days(ledger: Ledger, now: datetime) -> list[Day]:
@@ -29,18 +36,24 @@ def read_days(ledger: Ledger, now: datetime) -> list[Day]:
     return last_days(ledger.executions.settled(first, last), ledger.costs.day_sums(first, last), now)
 
 
-def execution_costs(ledger: Ledger, name: str, recorded: Mapping[str, Any]) -> list[CostRow]:
-    """The cost rows of an execution, on all days on which it can have had job runs; none if it was not planned.
+def execution_costs(ledger: Ledger, executions: Mapping[str, Mapping[str, Any]]) -> Iterator[CostRow]:
+    """The cost rows of planned executions, on all days on which one of them can have had job runs, each read once.
 
-    ``recorded`` has the facts of its plan and its verdict.
+    ``executions``: by name the facts of plan and verdict.
     """
-    if "planned_at" not in recorded:
-        return []
+    days = [_days(recorded) for recorded in executions.values() if "planned_at" in recorded]
+    first, last = min((begin for begin, _ in days), default=date.max), max((end for _, end in days), default=date.min)
+    for row in ledger.costs.of_days(first, last, [Lane.BATCH]):
+        if row.execution is not None and "planned_at" in executions.get(row.execution, ()):
+            yield row
+
+
+def _days(recorded: Mapping[str, Any]) -> tuple[date, date]:
     first = datetime.fromisoformat(recorded["planned_at"]).date()
     last = first + timedelta(days=MAX_DAYS)
     if "settled_at" in recorded:
         last = min(last, datetime.fromisoformat(recorded["settled_at"]).date() + ONE_DAY)
-    return [row for row in ledger.costs.of_days(first, last, [Lane.BATCH]) if row.execution == name]
+    return first, last
 
 
 def metered(ledger: Ledger, first: date, last: date, source: str = BY_ENGINES) -> str:

@@ -30,7 +30,7 @@ from lake.texts import (
     format_size,
     printable,
 )
-from report.collect import execution_costs, metered
+from report.collect import executions_of, metered
 from report.figures import BY_ENGINES, NO_DATASET, CostPart, cost_figures
 from router.estimate.other_costs import Estimate, estimate
 
@@ -106,12 +106,11 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     figures = cost_figures(ledger.costs.of_days(first, last), group)
     rows = figures.job_runs
     nights = []
-    for name in dict.fromkeys(row.execution for row in rows if row.execution is not None):
-        recorded = ledger.executions.facts(name)
-        planned = recorded.get("micro_dollars")
+    for item in executions_of(ledger, rows):
+        planned = item.recorded.get("micro_dollars")
         dollars = None if planned is None else planned / MICRO
-        own = execution_costs(ledger, name, recorded) or [row for row in rows if row.execution == name]
-        nights.append(NightCost(name, dollars, sum(row.micro_dollars for row in own) / MICRO, len(own)))
+        actual = sum(run.micro_dollars for run in item.job_runs) / MICRO
+        nights.append(NightCost(item.name, dollars, actual, len(item.job_runs)))
     groups = dict(sorted(figures.groups.items())) if by == "day" else figures.groups
     job_runs = len({row.job_run for row in rows})
     return CostReport(groups, figures.total, job_runs, tuple(nights), estimate(rows))

@@ -18,7 +18,8 @@ from lake.manifest import Lane
 from lake.successors import follow
 from lake.texts import format_count, format_size, read_instant
 from lake.time import Schedule, iso_utc
-from report.collect import read_execution
+from report.collect import execution_costs
+from report.figures import cost_figures
 
 RUNNING = "RUNNING"
 
@@ -93,6 +94,7 @@ def local_log(stack: DeployedStack, job_run: str) -> Path:
 
 def read_runs(stack: DeployedStack, execution: str) -> list[NightRun]:
     """Return the job runs of an execution, by its name, that have a cost row, in the order of their starts."""
+    recorded = {execution: stack.ledger.executions.facts(execution)}
     return [
         NightRun(
             job_run=row.id,
@@ -105,7 +107,7 @@ def read_runs(stack: DeployedStack, execution: str) -> list[NightRun]:
             state=row.state,
             reason=stack.runnable(row.reason),
         )
-        for row in read_execution(stack.ledger, execution).job_runs
+        for row in cost_figures(execution_costs(stack.ledger, recorded)).job_runs
     ]
 
 

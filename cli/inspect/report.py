@@ -26,9 +26,9 @@ from report.collect import (
     ONE_DAY,
     current_rows,
     execution_costs,
+    executions_of,
     manifests_of_day,
     read_days,
-    read_execution,
 )
 from report.days import render_index
 from report.figures import AlarmChange, ManifestFigures, Report, cost_figures, execution_report
@@ -102,7 +102,7 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report:
         name,
         recorded,
         figures,
-        execution_costs(stack.ledger, name, recorded),
+        execution_costs(stack.ledger, {name: recorded}),
         stack=stack.resources.stack,
         made_at=iso_utc(now),
         alarms=read_alarm_changes(stack, planned_at, settled_at),
@@ -119,7 +119,6 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         if row.partition.date == str(day):
             figures.add(row)
     costs = cost_figures(stack.ledger.costs.of_days(day, day))
-    names = dict.fromkeys(row.execution for row in costs.job_runs if row.execution is not None)
     return Report(
         title=f"{day:%A, %Y-%m-%d}",
         stack=stack.resources.stack,
@@ -131,7 +130,7 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         figures=figures,
         costs=costs,
         # A night has job runs on several days.
-        executions=tuple(read_execution(stack.ledger, name) for name in names),
+        executions=executions_of(stack.ledger, costs.job_runs),
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
         metered=metered_by(stack, day, day),
         options=stack.options,

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS, divide_by_weight
@@ -36,29 +37,20 @@ DIGITS = 6
 class Forecast:
     """Expected duration and cost of a plan."""
 
-    minutes: float
-    """Minutes from its start to the end of the last run."""
-    dollars: float
-    """Price of the billed time of the runs only."""
-    dollars_low: float
-    """``dollars`` if S3 were read ``FAST`` times as fast as assumed."""
-    dollars_high: float
-    """The same for ``SLOW``; both equal ``dollars`` if every dataset was measured."""
-    minutes_low: float
-    minutes_high: float
-    other_dollars: float
-    """Requests, ledger and functions of the planned manifests."""
-    storage_dollars_per_month: float
-    """Cost of storing what the runs will write, for each month that it is kept."""
-    start: str
-    end: str
-    deadline: str
-    fits: bool
-    """Whether the last run ends before the deadline, with the margin."""
-    late_minutes: float
-    """Minutes by which it ends after the deadline; 0 if it does not."""
-    options: tuple[Night, ...]
-    """The best night on each engine, allowed or not, cheapest first."""
+    minutes: Annotated[float, "from its start to the end of the last run"]
+    dollars: Annotated[float, "price of the billed time of the runs only"]
+    dollars_low: Annotated[float, "if S3 is read faster than assumed"]
+    dollars_high: Annotated[float, "if it is read slower; as dollars if every dataset was measured"]
+    minutes_low: Annotated[float, "if S3 is read faster than assumed"]
+    minutes_high: Annotated[float, "if it is read slower"]
+    other_dollars: Annotated[float, "requests, ledger and functions of the planned manifests"]
+    storage_dollars_per_month: Annotated[float, "of what the runs will write, for each month that it is kept"]
+    start: Annotated[str, "ISO 8601, UTC"]
+    end: Annotated[str, "ISO 8601, UTC"]
+    deadline: Annotated[str, "ISO 8601, UTC"]
+    fits: Annotated[bool, "the last run ends before the deadline, with the margin"]
+    late_minutes: Annotated[float, "by which it ends after the deadline; 0 if it does not"]
+    options: Annotated[tuple[Night, ...], "the best night on each engine, allowed or not, cheapest first"]
 
 
 MAX_TRIES = 8

@@ -146,7 +146,7 @@ def _write_pages(
     ledger, stack, now = services.ledger, services.resources.stack, services.clock()
     options = f" --stage {services.settings.stage}"
     try:
-        rows = execution_costs(ledger, execution, recorded)
+        rows = [*execution_costs(ledger, {execution: recorded})]
         ledger.executions.record_settled(execution, {**recorded, "waits": measured_waits(rows)}, now)
         _put_page(services, REPORT_INDEX, render_index(stack, read_days(ledger, now), iso_utc(now), options))
         if isinstance(figures, Exception):

@@ -1,9 +1,10 @@
 """`hybrid-router cost`: sums by dataset, lane, engine and day, nights with their plans; and `plan`: the next night."""
 
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -87,6 +88,26 @@ def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
     assert found == {"backfill": (24.0, 6), "night": (4.25, 2)}
 
 
+def test_the_rows_of_a_day_are_read_once_for_all_nights(stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given nights without a verdict, which may have job runs on many later days
+    for day in range(11, 21):
+        stack.ledger.costs.record(replace(ROW, id=f"jr-{day}", execution=str(day), ended_at=f"2026-11-{day}T12:00:00Z"))
+        stack.ledger.executions.record(str(day), "plan", {"planned_at": f"2026-11-{day}T08:00:00Z"})
+    asked = list[date]()
+    of_days = stack.ledger.costs.of_days
+
+    def count(first: date, last: date, lanes: Iterable[Lane] = tuple(Lane)) -> Iterator[CostRow]:
+        asked.extend(first + timedelta(days=number) for number in range((last - first).days + 1))
+        return of_days(first, last, lanes)
+
+    monkeypatch.setattr(type(stack.ledger.costs), "of_days", lambda _, *args: count(*args))
+    # When
+    nights = read_costs(stack.ledger, date(2026, 11, 11), date(2026, 11, 19), "day").nights
+    # Then: for the sums, and for the nights
+    assert [night.job_runs for night in nights] == [1] * 9
+    assert max(Counter(asked).values()) == 2
+
+
 @pytest.mark.parametrize(
     ("by", "groups"),
     [
@@ -154,12 +175,12 @@ def test_the_estimate_is_of_counted_units() -> None:
     writes = 2 * units.s3_writes_of_manifest + 3 * units.s3_writes_of_object + units.s3_writes_of_invocation
     lists = 4 * 0.016
     assert found.requests == pytest.approx(reads * 0.0004e-3 + (writes + lists) * 0.005e-3 + 4 * 1.2 * 0.4e-6 + 2e-6)
-    assert found.ledger == pytest.approx((4 + 2 * (21 + 2) + 7) * 0.625e-6 + (2 * (12 + 62) + 3 + 4 * 8) * 0.125e-6)
+    assert found.ledger == pytest.approx((4 + 2 * (21 + 2) + 7) * 0.625e-6 + (2 * (11 + 62) + 3 + 4 * 8) * 0.125e-6)
     assert found.total == pytest.approx(found.requests + found.ledger + found.functions)
     assert found.storage_per_month == pytest.approx((2e9 * 0.023 + 4 * 550 * 0.45) / 2**30)
-    # And an hour of the streaming job lists its inbox every 5 seconds in two ways, and reads a pointer of each manifest
+    # And an hour of the streaming job lists its inbox every 5 seconds in two ways, and each manifest has a pointer
     stream = estimate([replace(ROW, lane=Lane.STREAM, seconds=3600)])
-    assert stream.requests - found.requests == pytest.approx(2 * 720 * 0.005e-3 + 2 * (0.005e-3 + 3 * 0.0004e-3))
+    assert stream.requests - found.requests == pytest.approx(2 * 720 * 0.005e-3 + 2 * 0.005e-3)
     # And no sweep checks the manifests that wait for the night
     assert found.ledger - stream.ledger == pytest.approx(2 * (2 * 0.625e-6 + 62 * 0.125e-6))
     assert estimate([]).total == 0
