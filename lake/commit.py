@@ -180,7 +180,16 @@ def write_result(
     """Put the result document of the generation. ``etags`` maps (bucket, key) to ETag; ``now`` is aware."""
     # Keys are unique: keys of lake and quarantine have different suffixes.
     by_key = {key: etag for (_, key), etag in etags.items()}
-    result = {**encode(document), "published_at": iso_utc(now), "etags": by_key}
+    # For people who read the document by hand: no code reads the sums.
+    sums = {
+        "rows": document.rows,
+        "rejects": document.rejects.total(),
+        "blank_lines": sum(source.blank_lines for source in document.sources),
+        "failed_files": document.failed_files,
+        "input_bytes": sum(source.size for source in document.sources),
+        "output_bytes": sum(item.size for item in document.objects),
+    }
+    result = {**sums, **encode(document), "published_at": iso_utc(now), "etags": by_key}
     put_document(s3, control_bucket, result_key(document.manifest, document.generation), encode_document(result))
 
 

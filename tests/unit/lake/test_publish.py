@@ -14,8 +14,9 @@ import pytest
 from botocore.exceptions import ClientError, IncompleteReadError
 
 from lake.commit import CommitDocument, SourceCount, put_bound_document, read_result
+from lake.documents import find_document
 from lake.errors import NewerDocumentError, TransientError, UploadsVanishedError
-from lake.layout import commit_key, lake_key, quarantine_key
+from lake.layout import commit_key, lake_key, quarantine_key, result_key
 from lake.ledger import CommitReference, ManifestRow, State
 from lake.publish import complete_all, roll_back, roll_forward
 from tests.unit.lake.world import PARTITION, World, row_in_state, upload
@@ -64,6 +65,11 @@ def test_a_publish_makes_everything_visible_and_its_result_has_what_was_read_and
     assert members(result) == members(document)
     assert (result.rows, result.rejects, result.failed_files) == (10, {"not JSON": 1}, 0)
     assert result.published_at == "2026-11-20T09:32:00.000+00:00"
+    # And sums over the files, for a person who reads it by hand
+    written = find_document(world.raw_s3, "control", result_key(row.id, 1), "rows", "rejects", "blank_lines")
+    assert written is not None
+    assert [written[name] for name in ("rows", "rejects", "blank_lines", "failed_files")] == [10, 1, 1, 0]
+    assert [written[name] for name in ("input_bytes", "output_bytes")] == [100, 110]
     etags = {**result.etags}
     for item in (*document.objects, *document.quarantine):
         head = world.raw_s3.head_object(Bucket=item.bucket, Key=item.key)

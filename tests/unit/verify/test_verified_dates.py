@@ -74,7 +74,7 @@ class DueDates:
         self.dates, self.lines = list[str](), list[str]()
         self.left, self.expiries = dict[str, int](), dict[int, datetime]()
         given = {"stage": "test", "time_zone": "UTC", "verify": {"share": 0.1}, "batch": {"run_timeout_minutes": 240}}
-        services = SimpleNamespace(
+        self.context: Any = SimpleNamespace(
             settings=parse_settings({**given, "datasets": [{"name": name, "prefix": name} for name in datasets]}),
             ledger=SimpleNamespace(
                 datasets=SimpleNamespace(names=list), arrivals=SimpleNamespace(expiries=lambda: self.expiries)
@@ -82,10 +82,10 @@ class DueDates:
             resources=SimpleNamespace(control_bucket="control"),
             region="eu-central-1",
             s3=SimpleNamespace(list_objects_v2=lambda **_: {"IsTruncated": False}, put_object=self.put),
-        )
-        spark = SimpleNamespace(sparkContext=None)
-        self.context: Any = SimpleNamespace(
-            services=services, spark=spark, run="jr_1", clock=lambda: self.now, log=self.lines.append
+            spark=SimpleNamespace(sparkContext=None),
+            run="jr_1",
+            clock=lambda: self.now,
+            log=self.lines.append,
         )
 
         def check_dataset(date: DateCheck, name: str) -> list[HourReport]:
