@@ -19,8 +19,7 @@ from lake.layout import lake_key
 from lake.ledger import Ledger, ManifestRow, State
 from lake.publish import complete_all, roll_back
 from lake.settings import parse_settings
-from router.iceberg.commit import Batch, live_entries, manifests_of
-from router.iceberg.metadata import DataFile
+from router.iceberg.commit import live_entries, manifests_of
 from router.services import Services
 from router.sweep.leftovers import delete_replaced, delete_table_files
 from router.sweep.repair import Repair
@@ -34,7 +33,7 @@ from tests.unit.lake.world import MORNING, PARTITION, RESOURCES
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.glue import FakeGlue
 from tests.unit.router.sweep.sweeping import committed, listed
-from tests.unit.router.tables.tabling import TABLES, by_another_writer, forced, publish, swapped, table
+from tests.unit.router.tables.tabling import COMPACTED, TABLES, compacted, forced, publish, swapped, table
 
 SETTINGS = parse_settings({"stage": "model", "datasets": TABLES, "tables": {"keep_hours": 120}})
 DATASET = "orders"
@@ -42,7 +41,6 @@ MIDNIGHT = replace(PARTITION, hour=0)
 MAX_ROUNDS = 12
 FAULTS = ("crash_before", "lose_answer_of", "drop", "delay", "repeat", "pause", "sweep")
 """``sweep``: a pause in which another process sweeps, and nothing else happens."""
-COMPACTED = "_tables/orders/data/compacted.parquet"
 FILES = 2
 """Number of files of each publish."""
 
@@ -107,13 +105,9 @@ class TableWorld:
 
     def compact(self) -> None:
         """Another writer rewrites all files into one."""
-        manifests = manifests_of(self.metadata(), self.catalog)
-        entries = [item for manifest in manifests for item in live_entries(manifest, self.catalog)]
-        old = [_data_file(entry) for entry in entries]
-        self.world.raw_s3.put_object(Bucket="lake", Key=COMPACTED, Body=b"")
-        self.files[f"s3://lake/{COMPACTED}"] = [rows for item in old for rows in self.files[item.path]]
-        batch = Batch(0, [replace(old[0], path=f"s3://lake/{COMPACTED}")], old)
-        swapped(self.world, by_another_writer(self.world, "replace", batch))
+        rows = [item for path in self.paths() for item in self.files[path]]
+        self.files[f"s3://lake/{COMPACTED}"] = rows
+        compacted(self.world)
 
     # The readers' view
 
@@ -191,12 +185,6 @@ def _deployment(s3: Any, dynamodb: Any, glue: Any, faults: Faults, *, wrapped: b
     deployment = Deployment(client(s3), s3, ledger, faults, dynamodb, glue=glue)
     deployment.services = Services(SETTINGS, RESOURCES, ledger, client(s3), client(glue), deployment.clock)
     return deployment
-
-
-def _data_file(entry: Any) -> DataFile:
-    data = entry["data_file"]
-    hour = (data["partition"]["date"], data["partition"]["hour"])
-    return DataFile(data["file_path"], data["file_size_in_bytes"], data["record_count"], hour)
 
 
 def play(scenario: str, fault: str, number: int) -> bool:

@@ -180,7 +180,7 @@ RULES: dict[str, dict[str, Mutation]] = {
 ALL_RULES = {name: (scenario, rule) for scenario, rules in RULES.items() for name, rule in rules.items()}
 SCRIPTS = {
     "reuse an upload": [
-        ("worker1", "put_object", "expire_lease:worker2"),
+        ("worker1", "upload_part", "expire_lease:worker2"),
         ("worker2", "complete_multipart_upload", "switch:worker1"),
     ],
     # A sleeps before DONE; B finishes; force; B commits the next generation; A wakes up.
@@ -208,10 +208,10 @@ SCRIPTS = {
         ("worker2", "complete_multipart_upload", ""),
         ("worker2", "complete_multipart_upload", "switch:sweep1"),
     ],
-    # The commit is applied after the attempt was given up and its uploads were aborted.
+    # The commit is applied after the attempt was released, while its uploads are aborted.
     "commit after a release": [
         ("worker1", "put_object", ""),
-        ("worker1", "update_item", "late"),
+        ("worker1", "update_item", "late_soon"),
     ],
     # The commit is applied while its uploads are aborted.
     "abort before the release": [
@@ -262,7 +262,7 @@ def test_a_random_violation_is_shrunk_to_few_faults() -> None:
     # Given the product without a rule
     with RULES["workers"]["skip the fence"]():
         # When random histories are played
-        explored = explore(SCENARIOS["workers"], 0, MAX_HISTORIES)
+        explored = explore(SCENARIOS["workers"], 2, MAX_HISTORIES)
     # Then the violation is reported with few faults
     assert explored[-1].violation is not None
     assert 1 <= len(explored[-1].faults) <= MAX_SHRUNK_FAULTS, explored[-1].describe()

@@ -38,6 +38,7 @@ class FakeAws:
     bootstrap: Any = "AWS_MANAGED_KEY"
     """The output of CDK's stack with the key of its bucket."""
     subscriptions: Any = (TOPIC + ":1",)
+    settings: Settings = SETTINGS
 
     exceptions = SimpleNamespace(NoSuchResourceException=type("NoSuchResourceException", (ClientError,), {}))
 
@@ -89,8 +90,9 @@ def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:
     return {"Description": description, "StackStatus": status, "Outputs": outputs}
 
 
-def findings(aws: FakeAws | Exception, settings: Settings | None = SETTINGS) -> dict[str, Finding]:
+def findings(aws: FakeAws | Exception) -> dict[str, Finding]:
     """The last finding of each name."""
+    settings = aws.settings if isinstance(aws, FakeAws) else SETTINGS
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("boto3.Session", lambda profile_name, region_name: answer_or_raise(aws))
         return {
@@ -138,23 +140,14 @@ OWN_KEY = Settings(stage="dev", encryption=EncryptionSettings(bootstrap_key=BOOT
         (FakeAws(subscriptions=("PendingConfirmation",)), "subscription", Readiness.TO_DO, "follow the link"),
         (FakeAws(subscriptions=("Deleted",)), "subscription", Readiness.TO_DO, "has no subscriber"),
         (FakeAws(subscriptions=refused("AccessDenied")), "subscription", Readiness.UNREACHABLE, "a permission is"),
+        (FakeAws(settings=EXPIRING), "versions", Readiness.OK, ""),
+        (FakeAws(settings=EXPIRING, versions=None), "versions", Readiness.TO_DO, ""),
+        (FakeAws(settings=OWN_KEY, bootstrap=BOOTSTRAP_KEY), "bootstrap", Readiness.OK, ""),
     ],
 )
 def test_what_is_not_ready_states_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
     found = findings(aws)[name]
     assert (found.state, text in found.text) == (state, True), found
-
-
-@pytest.mark.parametrize(
-    ("aws", "settings", "name", "state"),
-    [
-        (FakeAws(), EXPIRING, "versions", Readiness.OK),
-        (FakeAws(versions=None), EXPIRING, "versions", Readiness.TO_DO),
-        (FakeAws(bootstrap=BOOTSTRAP_KEY), OWN_KEY, "bootstrap", Readiness.OK),
-    ],
-)
-def test_what_the_settings_ask_of_the_account(aws: FakeAws, settings: Settings, name: str, state: Readiness) -> None:
-    assert findings(aws, settings)[name].state is state
 
 
 @pytest.mark.parametrize(

@@ -97,20 +97,26 @@ def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "changes", "state", "reason"),
+    ("run", "changes", "state", "reason", "final"),
     [
-        ("jr_1", {}, "SUCCEEDED", ""),
-        ("jr_1", {"JobRunState": "FAILED", "ErrorMessage": "killed\nby signal 9"}, "FAILED", "killed\nby signal 9"),
-        ("jr_1", {"JobRunState": "TIMEOUT", "ErrorMessage": "x" * 5000}, "TIMEOUT", "x" * MAX_REASON),
-        ("emr-serverless:00app:00run", {"stateDetails": "out of memory"}, "FAILED", "out of memory"),
-        ("emr-serverless:00app:00run", {"state": "SUCCESS", "stateDetails": "finished"}, "SUCCEEDED", ""),
+        # The stack's jobs scale, whatever arguments Glue answers
+        ("jr_1", {}, "SUCCEEDED", "", False),
+        ("jr_1", {"DPUSeconds": 9.5}, "SUCCEEDED", "", True),
+        ("jr_1", {"ExecutionClass": "FLEX", "DPUSeconds": 0.0}, "SUCCEEDED", "", True),
+        # It got no capacity, and has used nothing
+        ("jr_1", {"ExecutionClass": "FLEX", "ExecutionTime": 0}, "SUCCEEDED", "", True),
+        ("jr_1", {"JobRunState": "FAILED", "ErrorMessage": "killed\nby"}, "FAILED", "killed\nby", False),
+        ("jr_1", {"JobRunState": "TIMEOUT", "ErrorMessage": "x" * 5000}, "TIMEOUT", "x" * MAX_REASON, False),
+        ("emr-serverless:00app:00run", {"stateDetails": "out of memory"}, "FAILED", "out of memory", True),
+        ("emr-serverless:00app:00run", {"state": "SUCCESS", "stateDetails": "finished"}, "SUCCEEDED", "", True),
+        ("emr-serverless:00app:00run", {"billedResourceUtilization": {}}, "FAILED", "", False),
     ],
 )
-def test_a_bill_has_the_end_of_its_job_run_and_the_reason(
-    run: str, changes: dict[str, Any], state: str, reason: str
+def test_a_bill_has_the_end_of_its_job_run_its_reason_and_whether_the_service_has_all_figures(
+    run: str, changes: dict[str, Any], state: str, reason: str, final: bool
 ) -> None:
     found = bill(run, **changes)
-    assert (found.state, found.reason) == (state, reason)
+    assert (found.state, found.reason, found.final) == (state, reason, final)
 
 
 @pytest.mark.parametrize(
@@ -126,25 +132,6 @@ def test_a_bill_has_the_end_of_its_job_run_and_the_reason(
 )
 def test_no_bill_before_the_end_and_none_of_an_unknown_run(run: str, answer: Any) -> None:
     assert bill(run, answer) is None
-
-
-@pytest.mark.parametrize(
-    ("run", "changes", "final"),
-    [
-        # The stack's jobs scale, whatever arguments Glue answers
-        ("jr_1", {}, False),
-        ("jr_1", {"DPUSeconds": 9.5}, True),
-        ("jr_1", {"ExecutionClass": "FLEX", "DPUSeconds": 0.0}, True),
-        # It got no capacity, and has used nothing
-        ("jr_1", {"ExecutionClass": "FLEX", "ExecutionTime": 0}, True),
-        ("emr-serverless:00app:00run", {}, True),
-        ("emr-serverless:00app:00run", {"billedResourceUtilization": {}}, False),
-    ],
-)
-def test_a_bill_is_final_when_the_service_has_all_of_its_figures(
-    run: str, changes: dict[str, Any], final: bool
-) -> None:
-    assert bill(run, **changes).final == final
 
 
 @pytest.mark.parametrize("run", ["jr_1", "emr-serverless:00app:00run"])

@@ -88,17 +88,6 @@ def test_vanished_uploads_leave_no_object_and_fail_the_manifest(world: World) ->
     assert after.reason.startswith(f"1 upload disappeared before completion (first: {gone.key})")
 
 
-def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: World) -> None:
-    # Given: this process found an upload gone, because another process had just completed it
-    row, _ = publishing(world)
-    assert roll(world, row) == State.DONE
-    # When
-    roll_back(world.s3, world.ledger, row, BUCKETS, "uploads are gone", world.now)
-    # Then
-    assert world.row(row.id).state == State.DONE
-    assert published(world) == list(BODIES)
-
-
 @pytest.mark.parametrize("request_name", ["abort_multipart_upload", "delete_object"])
 def test_the_objects_of_a_large_generation_are_rolled_back_in_parallel(world: World, request_name: str) -> None:
     # Given a generation with two uploads, or two objects, and an S3 that answers only when both requests have arrived

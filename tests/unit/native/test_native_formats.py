@@ -40,18 +40,17 @@ def test_a_damaged_file_is_read_up_to_its_damage(compress: Compress) -> None:
         assert "bad state" not in cause
 
 
-def test_a_zstd_window_above_the_limit_is_named() -> None:
-    # Given the header of a frame with a window of 256 MiB (RFC 8878, 3.1.1.1)
-    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(28 - 10) << 3]) + compress_zstd(ROWS)[6:]
-    # Then
-    assert "its window is larger than 128 MiB: compress it with zstd --long=27" in str(read_file(frame).counts[0].error)
-
-
-def test_a_zstd_dictionary_is_named() -> None:
-    # Given the header of a frame with the id of a dictionary (RFC 8878, 3.1.1.1)
-    frame = b"\x28\xb5\x2f\xfd\x01" + bytes([(20 - 10) << 3, 7]) + compress_zstd(ROWS)[6:]
-    # Then
-    assert "it needs a dictionary: compress it without one" in str(read_file(frame).counts[0].error)
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        # A window of 256 MiB, and the id of a dictionary (RFC 8878, 3.1.1.1)
+        ([0, (28 - 10) << 3], "its window is larger than 128 MiB: compress it with zstd --long=27"),
+        ([1, (20 - 10) << 3, 7], "it needs a dictionary: compress it without one"),
+    ],
+)
+def test_what_the_header_of_a_zstd_frame_asks_for_is_named(header: list[int], reason: str) -> None:
+    frame = b"\x28\xb5\x2f\xfd" + bytes(header) + compress_zstd(ROWS)[6:]
+    assert reason in str(read_file(frame).counts[0].error)
 
 
 LARGE = ROWS * 250

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -30,6 +30,8 @@ class Deployment(World):
 
     glue: Any = None
     services: Services = None  # type: ignore[assignment]
+    patch: pytest.MonkeyPatch = field(default_factory=pytest.MonkeyPatch)
+    """What a test replaces in the product or in the world; it is undone when the test ends."""
 
     def divide(self) -> list[str]:
         """Divide every collection, including those of the current hour; return the ids of the manifests."""
@@ -118,9 +120,10 @@ def _admitted_datasets() -> tuple[Any, ...]:
 @contextmanager
 def new_deployment() -> Iterator[Deployment]:
     admitted = _admitted_datasets()
-    with new_world() as world:
+    with new_world() as world, pytest.MonkeyPatch.context() as patch:
+        clients = (world.s3, world.raw_s3, world.ledger, world.faults, world.dynamodb)
         glue = FakeGlue()
-        deployment = Deployment(world.s3, world.raw_s3, world.ledger, world.faults, world.dynamodb, glue=glue)
+        deployment = Deployment(*clients, glue=glue, patch=patch)
         deployment.services = Services(
             settings=parse_settings(SETTINGS),
             resources=world.resources,

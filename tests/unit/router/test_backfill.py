@@ -15,6 +15,7 @@ from router.requests import backfill as find_module
 from router.requests.backfill import backfill
 from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment
+from tests.unit.router.sweep.sweeping import list_pages
 
 RANGE = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
 
@@ -91,13 +92,11 @@ def test_a_dry_run_counts_the_archived_objects_without_an_owner(deployment: Depl
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_objects_outside_of_the_range_are_not_found(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, hours: int
-) -> None:
+def test_objects_outside_of_the_range_are_not_found(deployment: Deployment, hours: int) -> None:
     modified = deployment.put("orders/a.json")
     hour = f"{modified + timedelta(hours=hours):%Y-%m-%dT%H}"
     matching_rule = Mock(return_value=(None, "orders"))
-    monkeypatch.setattr(find_module, "matching_rule", matching_rule)
+    deployment.patch.setattr(find_module, "matching_rule", matching_rule)
     assert find(deployment, **{"from": hour, "to": hour})["found"] == 0
     # And no key is compared with the rules, which can be thousands
     assert "orders/a.json" not in [call.args[0] for call in matching_rule.call_args_list]
@@ -146,20 +145,13 @@ def test_no_night_begins_without_files_that_get_no_owner(deployment: Deployment)
     assert find(deployment, first["token"])["recorded"] == 2
 
 
-def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_listing_continues_where_it_stopped(deployment: Deployment) -> None:
     # Given: pages of two; the first ends within the versions of a key; and a clock that allows one page per call
-    monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
+    deployment.patch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
     deployment.keep_versions()
     keys = [f"orders/{number} ü.json" for number in (0, 0, 0, 1, 2)]
     deployment.put(*keys)
-    listing = deployment.raw_s3.list_object_versions
-    client: Any = deployment.services.s3
-
-    def small_pages(**kwargs: Any) -> Any:
-        deployment.wait(timedelta(seconds=1))
-        return listing(**kwargs, MaxKeys=2)
-
-    monkeypatch.setattr(client, "list_object_versions", small_pages, raising=False)
+    list_pages(deployment, 2, lambda _: deployment.wait(timedelta(seconds=1)))
     # When
     token, totals = None, []
     for _ in range(3):

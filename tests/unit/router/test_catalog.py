@@ -87,13 +87,11 @@ def test_new_columns_are_appended_and_nothing_of_another_writer_is_removed(deplo
     assert changed(deployment) == {}
 
 
-def test_a_table_that_is_there_and_not_shown_is_reported(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_is_there_and_not_shown_is_reported(deployment: Deployment) -> None:
     # Given a table that Glue reports as existing on creation, and as missing on a read
     table_of(deployment, "a")
     hidden = deployment.glue._error("EntityNotFoundException", "GetTable")
-    monkeypatch.setattr(deployment.glue, "get_table", Mock(side_effect=hidden))
+    deployment.patch.setattr(deployment.glue, "get_table", Mock(side_effect=hidden))
     # When, Then each round fails, which raises its alarm
     with pytest.raises(TransientError, match="the table orders is changed by another process, or hidden"):
         catalog(deployment.services)
@@ -159,9 +157,7 @@ def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:
     assert all(text is None or (len(text) <= 255 and text.isprintable()) for text in by_column.values())
 
 
-def test_an_invocation_ends_in_time_and_each_table_gets_its_turn(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invocation_ends_in_time_and_each_table_gets_its_turn(deployment: Deployment) -> None:
     # Given four datasets, and a Glue that takes three minutes for each
     get_table = deployment.glue.get_table
     for name in "abc":
@@ -171,20 +167,18 @@ def test_an_invocation_ends_in_time_and_each_table_gets_its_turn(
         deployment.wait(timedelta(minutes=3))
         return get_table(**request)
 
-    monkeypatch.setattr(deployment.glue, "get_table", get_slowly)
+    deployment.patch.setattr(deployment.glue, "get_table", get_slowly)
     # When, Then no table is begun after four minutes, and later invocations do not always begin with the same tables
     assert [catalog(deployment.services)["tables"] for _ in range(40)] == [2] * 40
     assert set(deployment.glue.tables) == {"a", "b", "c", "orders"}
 
 
-def test_one_bad_table_does_not_stop_the_others_and_is_reported(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_bad_table_does_not_stop_the_others_and_is_reported(deployment: Deployment) -> None:
     # Given two datasets, and a Glue that refuses the first table
     deployment.ledger.datasets.admit({"a": ""}, 0)
     refusal, get_table = deployment.glue._error("AccessDeniedException", "GetTable"), deployment.glue.get_table
     answers = {"a": Mock(side_effect=[refusal, deployment.glue._error("EntityNotFoundException", "GetTable")])}
-    monkeypatch.setattr(deployment.glue, "get_table", lambda **call: answers.get(call["Name"], get_table)(**call))
+    deployment.patch.setattr(deployment.glue, "get_table", lambda **call: answers.get(call["Name"], get_table)(**call))
     # When, Then the function raises the error, which raises its alarm, after the other table was created
     with pytest.raises(Exception, match="AccessDenied"):
         catalog(deployment.services)

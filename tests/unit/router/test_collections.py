@@ -62,10 +62,8 @@ def test_an_hour_becomes_manifests_of_each_dataset_within_the_limits_as_old_as_t
     assert list(deployment.ledger.collections.open()) == []
 
 
-def test_a_full_collection_is_closed_by_the_next_invocation(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lake.ledger.collections.MAX_FILES", 2)
+def test_a_full_collection_is_closed_by_the_next_invocation(deployment: Deployment) -> None:
+    deployment.patch.setattr("lake.ledger.collections.MAX_FILES", 2)
     for name in "abcd":
         collected(deployment, name)
     rows = deployment.ledger.collections.of_hour(PARTITION.stamp)
@@ -102,11 +100,9 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     assert list(deployment.ledger.collections.open()) == []
 
 
-def test_a_collection_with_a_part_of_a_newer_version_is_left_to_it_and_reported(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_collection_with_a_part_of_a_newer_version_is_left_to_it_and_reported(deployment: Deployment) -> None:
     collected(deployment, "a")
-    monkeypatch.setattr("lake.documents.FORMAT", 0)
+    deployment.patch.setattr("lake.documents.FORMAT", 0)
     deployment.wait(HOURS)
     sweep = repair(deployment)
     divide_collections(sweep)

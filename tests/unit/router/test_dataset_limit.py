@@ -41,17 +41,6 @@ def _row(deployment: Deployment, key: str) -> Any:
     return row
 
 
-def test_an_admitted_dataset_keeps_its_place(deployment: Deployment) -> None:
-    # Given a dataset that was admitted before the limit was lowered
-    limit(deployment, 3)
-    route_arrivals(deployment.services, [file_of("new_a/1.json")])
-    limit(deployment, 1)
-    # When more of its files arrive, then they are routed, and so are files of a dataset that a rule names
-    deployment.configure(max_datasets=1, datasets=[{"name": "named", "prefix": "named/"}, *FOLDERS])
-    for key, owned in (("new_a/2.json", 1), ("named/1.json", 1), ("other/1.json", 0)):
-        assert route_arrivals(deployment.services, [file_of(key)]).count(ArrivalOutcome.OWNED) == owned
-
-
 MANY = [f"new_{number}" for number in range(5)]
 
 
@@ -131,14 +120,12 @@ def test_a_cold_function_that_meets_many_new_datasets_sends_few_requests_one_aft
 
 
 @pytest.mark.parametrize("rules", [[], [{"name": "new", "prefix": "new/"}]], ids=["of a key", "of a rule"])
-def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, rules: list[Any]
-) -> None:
+def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(deployment: Deployment, rules: list[Any]) -> None:
     # Given a ledger that does not answer whether a new dataset is admitted
     deployment.configure(max_datasets=3, datasets=[*rules, *FOLDERS], peak={"hours": []}, urgent={"keys": ["*"]})
     route_arrivals(deployment.services, [file_of("orders/before.json")])
     refuse = Mock(side_effect=EndpointConnectionError(endpoint_url="ledger"))
-    monkeypatch.setattr(type(deployment.ledger.datasets), "_put_admissions", refuse)
+    deployment.patch.setattr(type(deployment.ledger.datasets), "_put_admissions", refuse)
     # When one of its files arrives together with a file of an old dataset
     ownership = route_arrivals(deployment.services, [file_of("new/a.json"), file_of("orders/a.json")])
     # Then the sweep finds it in the intent, even if its event is never redelivered
@@ -181,13 +168,13 @@ def test_a_backfill_of_a_dataset_without_room_is_refused(deployment: Deployment)
     assert found["recorded"] == 1
 
 
-def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment) -> None:
     # Given more folders than there is room for datasets, in addition to the two that were admitted
     limit(deployment, 3)
     deployment.now = deployment.put(*(f"folder_{number}/a.json" for number in range(6)))
     deployment.wait(timedelta(hours=7))
     listed = Mock(wraps=deployment.raw_s3.list_object_versions)
-    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", listed)
+    deployment.patch.setattr(deployment.raw_s3, "list_object_versions", listed)
     # When, Then: the first folder in order gets the room
     assert sweep(deployment.services)["adopted"] == 1
     prefixes = [call.kwargs["Prefix"] for call in listed.call_args_list]

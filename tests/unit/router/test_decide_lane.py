@@ -328,7 +328,6 @@ NEEDED = "allow s3:GetObjectTagging and s3:GetObjectVersionTagging"
 )
 def test_a_denied_request_changes_no_lane_and_is_logged_once(
     at_night: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     operation: str,
     code: str,
@@ -337,7 +336,7 @@ def test_a_denied_request_changes_no_lane_and_is_logged_once(
 ) -> None:
     records = [at_night.announced(f"orders/{number}.json") for number in range(3)]
     error = error_of(operation.title().replace("_", ""), code, status)
-    monkeypatch.setattr(at_night.raw_s3, operation, Mock(side_effect=error))
+    at_night.patch.setattr(at_night.raw_s3, operation, Mock(side_effect=error))
     # When
     answer = route(batch(*(message(str(number), record) for number, record in enumerate(records))), at_night.services)
     # Then the other rules decide the lane of every arrival, and its reason names what was not read
@@ -352,20 +351,18 @@ def test_a_denied_request_changes_no_lane_and_is_logged_once(
 @pytest.mark.parametrize(
     "error", [error_of("GetObjectTagging", "SlowDown", 503), ReadTimeoutError(endpoint_url="https://loopback")]
 )
-def test_a_throttled_request_returns_its_own_message_only(
-    at_night: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_throttled_request_returns_its_own_message_only(at_night: Deployment, error: Exception) -> None:
     # Given a file whose tags decide, one whose key decides, and one of another dataset
     tagged = at_night.announced("orders/a.json", Tagging="priority=high")
     records = {"tags": tagged, "key": s3_record("orders/urgent/b.json"), "other": s3_record("clicks/c.json")}
     event = batch(*(message(name, record) for name, record in records.items()))
-    monkeypatch.setattr(at_night.raw_s3, "get_object_tagging", Mock(side_effect=error))
+    at_night.patch.setattr(at_night.raw_s3, "get_object_tagging", Mock(side_effect=error))
     # When, Then
     assert failures(route(event, at_night.services)) == ["tags"]
     assert at_night.ledger.arrivals.versions("input", "orders/a.json") == []
     assert arrival(at_night, "urgent/b").lane == "stream"
     # When S3 answers again, the file is urgent
-    monkeypatch.undo()
+    at_night.patch.undo()
     assert failures(route(event, at_night.services)) == []
     assert arrival(at_night, "a").lane == "stream"
 

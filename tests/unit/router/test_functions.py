@@ -176,34 +176,30 @@ REFUSED = [
 ]
 
 
-def invoke(module: ModuleType, deployment: Deployment, event: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def invoke(module: ModuleType, deployment: Deployment, event: Any) -> Any:
     """Call the function as Lambda does."""
-    monkeypatch.setattr("router.entry.container_services", lambda: deployment.services)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    deployment.patch.setattr("router.entry.container_services", lambda: deployment.services)
+    deployment.patch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     return module.handler(event, CONTEXT)
 
 
 @pytest.mark.parametrize(("module", "event", "message"), REFUSED)
-def test_a_wrong_request_is_answered(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, module: ModuleType, event: Any, message: str
-) -> None:
-    answer = invoke(module, deployment, event, monkeypatch)
+def test_a_wrong_request_is_answered(deployment: Deployment, module: ModuleType, event: Any, message: str) -> None:
+    answer = invoke(module, deployment, event)
     assert set(answer) == {"refused", "error"}
     assert answer["refused"].startswith(message)
     assert answer["error"] == ("UnknownDatasetError" if "dataset = " in message else "InvalidInputError")
     assert deployment.faults.writes == []
 
 
-def test_a_state_machine_gets_the_error_that_it_catches(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_machine_gets_the_error_that_it_catches(deployment: Deployment) -> None:
     # Given the field with which the state machine of a backfill calls reprocess
     event = {"dataset": "nowhere", "raiseRefusal": True}
     with pytest.raises(InvalidInputError, match="dataset = 'nowhere' is unknown"):
-        invoke(reprocess, deployment, event, monkeypatch)
+        invoke(reprocess, deployment, event)
     # And the field changes nothing in a valid request
     event = {"from": "2026-11-20", "request": "r", "raiseRefusal": True}
-    answer = invoke(reprocess, deployment, event, monkeypatch)
+    answer = invoke(reprocess, deployment, event)
     assert answer["queued"] == 0
 
 

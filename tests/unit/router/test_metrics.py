@@ -33,16 +33,14 @@ def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> No
     assert recorded(lambda: settled(deployment), *manifests, *files) == [2, 0, 1, 2, 1]
 
 
-def test_an_action_that_learns_of_no_shard_records_nothing(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_action_that_learns_of_no_shard_records_nothing(deployment: Deployment) -> None:
     # Given a window that was opened after the window of the execution that stops its runs
     act(deployment, "start")
     metrics.clear_metrics()
     stream_control({"action": "stop"}, deployment.services)
     assert not metrics.metric_set
     # And a watch that gets no report about the only shard
-    monkeypatch.setattr("router.stream.handler.stream_runs", Mock(side_effect=TransientError("no answer")))
+    deployment.patch.setattr("router.stream.handler.stream_runs", Mock(side_effect=TransientError("no answer")))
     with pytest.raises(TransientError):
         act(deployment, "watch")
     assert not metrics.metric_set

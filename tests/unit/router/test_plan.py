@@ -145,11 +145,9 @@ def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: De
     assert planned(deployment, plan_overnight(deployment)) == [intact.id]
 
 
-def test_a_plan_takes_the_oldest_manifests_and_reports_the_rest(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_takes_the_oldest_manifests_and_reports_the_rest(deployment: Deployment) -> None:
     # Given one manifest more than a plan has room for
-    monkeypatch.setattr("router.plan.handler.MAX_MANIFESTS", 2)
+    deployment.patch.setattr("router.plan.handler.MAX_MANIFESTS", 2)
     created = []
     for hour in range(3):
         row = deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", 9 - hour))

@@ -55,16 +55,6 @@ def test_the_largest_day_ends_within_eight_hours_on_a_default_account() -> None:
     assert night.night.concurrency * night.night.workers <= 490
 
 
-def test_a_close_deadline_takes_more_concurrent_runs() -> None:
-    # Given a backlog that one run converts in a night
-    rows = manifests(60, 10 * GB)
-    relaxed, close = planned(rows), planned(rows, 0.15)
-    assert (len(relaxed.runs), relaxed.night.concurrency) == (1, 1)
-    assert len(close.runs) > 1
-    assert close.forecast.fits
-    assert close.forecast.dollars > relaxed.forecast.dollars
-
-
 def test_a_night_that_cannot_fit_reports_its_delay_and_starts_with_the_oldest_hours() -> None:
     rows = [row for hour in (9, 8) for row in manifests(11_000, 67 * GB, Partition("orders", "2026-11-20", hour))]
     night = planned(rows, 2)

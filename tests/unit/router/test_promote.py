@@ -240,19 +240,17 @@ def test_a_collection_that_cannot_be_divided_is_reported(deployment: Deployment)
             ask(deployment, dataset="orders")
 
 
-def test_too_much_at_once_is_refused_before_anything_is_done(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_much_at_once_is_refused_before_anything_is_done(deployment: Deployment) -> None:
     row = deployment.row(owned(deployment, "a", "b"))
-    monkeypatch.setattr("router.requests.selection.MAX_NAMED", 1)
-    monkeypatch.setattr(move, "MAX_QUEUED_FILES", 1)
+    deployment.patch.setattr("router.requests.selection.MAX_NAMED", 1)
+    deployment.patch.setattr(move, "MAX_QUEUED_FILES", 1)
     with pytest.raises(InvalidInputError, match="files has 2 entries, one promote takes 1: pass fewer"):
         ask(deployment, "a", "b")
     with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
         ask(deployment, dataset="orders")
     # Given: more manifests; then memory holds only those that one promote takes
     queued = (replace(row, id=f"{number}") for number in range(9))
-    monkeypatch.setattr(move, "open_rows", lambda *_: queued)
+    deployment.patch.setattr(move, "open_rows", lambda *_: queued)
     with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
         ask(deployment, dataset="orders")
     assert (next(queued).id, deployment.faults.writes) == ("2", [])

@@ -180,12 +180,10 @@ def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: D
     assert [partial in message for message in answer["messages"]] == [True]
 
 
-def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(deployment: Deployment) -> None:
     # Given: one hour at a time, of different datasets, and a clock that allows one per call
-    monkeypatch.setattr(handler_module, "TIME_PER_CALL", timedelta())
-    monkeypatch.setattr(handler_module, "MANIFESTS_AT_ONCE", 1)
+    deployment.patch.setattr(handler_module, "TIME_PER_CALL", timedelta())
+    deployment.patch.setattr(handler_module, "MANIFESTS_AT_ONCE", 1)
     later = Partition("orders", "2026-11-21", 0)
     places = (PARTITION, Partition("clicks", "2026-11-20", 0), later, PARTITION, later)
     manifests = [failed(deployment, str(number), partition=place) for number, place in enumerate(places)]
@@ -208,7 +206,7 @@ def test_hours_of_few_manifests_are_visited_together(deployment: Deployment, mon
     # Given: a dataset with one manifest in each hour
     for hour in range(12):
         failed(deployment, str(hour), partition=replace(PARTITION, hour=hour))
-    monkeypatch.setattr(handler_module, "follow", followed := Mock(wraps=handler_module.follow))
+    deployment.patch.setattr(handler_module, "follow", followed := Mock(wraps=handler_module.follow))
     # When
     assert ask(deployment, dataset="orders")["queued"] == 12
     # Then: it does not wait for the requests of one hour after the other
@@ -268,13 +266,13 @@ def test_what_is_gone_is_named(deployment: Deployment, versions: bool, replaced:
     ],
 )
 def test_an_archived_object_is_read_once_it_is_restored(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, status: dict[str, Any], *, is_read: bool
+    deployment: Deployment, status: dict[str, Any], *, is_read: bool
 ) -> None:
     file = put(deployment, "a")
     item = {"Key": file.key, "VersionId": "null", "ETag": file.etag, "StorageClass": "DEEP_ARCHIVE"}
     page = {"Versions": [{**item, "RestoreStatus": status}], "IsTruncated": False}
     manifest = converted(deployment, file)
-    monkeypatch.setattr(deployment.services.s3, "list_object_versions", Mock(return_value=page))
+    deployment.patch.setattr(deployment.services.s3, "list_object_versions", Mock(return_value=page))
     assert ("is gone or archived" in dry_run(deployment, manifest)) != is_read
 
 
@@ -285,7 +283,7 @@ def test_repaired_lines_are_not_searched_in_the_input(deployment: Deployment) ->
     assert dry_run(deployment, converted(deployment, lines)).endswith("it was DONE")
 
 
-def test_the_number_of_checks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler_module, "MAX_LOOKS", 1)
+def test_the_number_of_checks_is_bounded(deployment: Deployment) -> None:
+    deployment.patch.setattr(handler_module, "MAX_LOOKS", 1)
     manifest = converted(deployment, put(deployment, "a"), put(deployment, "b"))
     assert "its files were not checked" in dry_run(deployment, manifest)

@@ -86,10 +86,10 @@ def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
     ],
 )
 def test_an_event_of_an_owned_file_is_redelivered_and_does_not_end_among_the_dead_letters(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
+    deployment: Deployment, error: Exception, tries: int
 ) -> None:
     # Given a stream that cannot be started
-    monkeypatch.setattr("router.stream.runs.start_run", Mock(side_effect=error))
+    deployment.patch.setattr("router.stream.runs.start_run", Mock(side_effect=error))
     event = s3_record("orders/a.ndjson")
     # When its event is redelivered repeatedly, now as a duplicate, Then the sweep finally starts the stream
     answers = [
@@ -203,27 +203,25 @@ def test_one_version_of_an_object_at_a_time_is_in_memory(monkeypatch: pytest.Mon
     assert len(alive) == 9
 
 
-def test_a_complete_event_costs_no_request_for_its_version(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_complete_event_costs_no_request_for_its_version(deployment: Deployment) -> None:
     deployment.keep_versions()
     record = deployment.announced(KEY)
-    monkeypatch.delattr(deployment.raw_s3.__class__, "get_bucket_versioning", raising=False)
-    monkeypatch.delattr(deployment.raw_s3.__class__, "list_object_versions", raising=False)
+    deployment.patch.delattr(deployment.raw_s3.__class__, "get_bucket_versioning", raising=False)
+    deployment.patch.delattr(deployment.raw_s3.__class__, "list_object_versions", raising=False)
     assert send(deployment, record) == []
     assert [file.version_id for file in deployment.waiting_files()] == [record["s3"]["object"]["versionId"]]
 
 
 @pytest.mark.parametrize("operation", ["get_bucket_versioning", "list_object_versions"])
 def test_the_events_of_an_invocation_wait_once_for_an_s3_that_does_not_answer(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str
+    deployment: Deployment, operation: str
 ) -> None:
     # Given a busy S3, three events that name no version, and one event that names one
     deployment.configure(peak={"hours": []})
     deployment.keep_versions()
     records = [s3_record(f"clicks/{number}.json", versionId=None if number < 3 else "v1") for number in range(4)]
     busy = Mock(side_effect=ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, operation))
-    monkeypatch.setattr(deployment.raw_s3, operation, busy)
+    deployment.patch.setattr(deployment.raw_s3, operation, busy)
     event = batch(*(message(f"m{number}", record) for number, record in enumerate(records)))
     # When, Then the last event is routed, and S3 was called once
     assert failures(route(event, deployment.services)) == ["m0", "m1", "m2"]

@@ -224,9 +224,9 @@ def test_only_a_run_without_capacity_or_time_continues_on_the_other_engine(
     assert metrics.metric_set[Metric.NIGHT_LATE_MINUTES]["Value"][-1] > 60
 
 
-def test_what_cannot_be_judged_delays_no_conversion(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_judged_delays_no_conversion(deployment: Deployment) -> None:
     run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
-    monkeypatch.setattr("router.executions.run_status.run_seconds", lambda *_: 1 / 0)
+    deployment.patch.setattr("router.executions.run_status.run_seconds", lambda *_: 1 / 0)
     answer = end_of_round(deployment, run, seconds=0)
     assert (answer["open"], answer["engine"]) == (1, "glue-flex")
 

@@ -62,20 +62,18 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     assert {"deadline", "outcome", "late_minutes"} <= set(deployment.ledger.executions.facts("overnight"))
 
 
-def test_a_settle_that_began_before_another_one_does_not_overwrite_its_verdict(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_settle_that_began_before_another_one_does_not_overwrite_its_verdict(deployment: Deployment) -> None:
     # Given a settle that stalls after it has read the rows; meanwhile they end, and another settle judges them
     (row,) = planned(deployment, "a.json")
 
     def read_and_wait(*arguments: Any) -> Any:
-        monkeypatch.undo()
+        deployment.patch.undo()
         yield from list(current_row_pages(*arguments))
         deployment.wait(timedelta(minutes=3))
         done(deployment, row, 20)
         assert settled(deployment)["verdict"] == "SUCCEEDED"
 
-    monkeypatch.setattr(handler, "current_row_pages", read_and_wait)
+    deployment.patch.setattr(handler, "current_row_pages", read_and_wait)
     # When, Then
     with pytest.raises(TransientError, match="a later settle"):
         settled(deployment)
@@ -195,19 +193,17 @@ def test_an_object_that_was_deleted_or_replaced_is_found(
     assert document(deployment, VERDICT)["damaged"] == [{"manifest": row.id, "uri": uri, "problem": found}]
 
 
-def test_the_objects_of_an_emptied_bucket_are_counted_and_few_are_compared(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_objects_of_an_emptied_bucket_are_counted_and_few_are_compared(deployment: Deployment) -> None:
     # Given three manifests with deleted objects
     for row in planned(deployment, "a.json", "b.json", "c.json"):
         done(deployment, row, 10, 2)
     for bucket in ("lake", "quarantine"):
         for key in deployment.keys(bucket):
             deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
-    monkeypatch.setattr(published, "MAX_NAMED_OBJECTS", 1)
-    monkeypatch.setattr(published, "batches_of", lambda items, *_: [[item] for item in items])
+    deployment.patch.setattr(published, "MAX_NAMED_OBJECTS", 1)
+    deployment.patch.setattr(published, "batches_of", lambda items, *_: [[item] for item in items])
     compare = Mock(wraps=published._find_damage)
-    monkeypatch.setattr(published, "_find_damage", compare)
+    deployment.patch.setattr(published, "_find_damage", compare)
     # Then
     assert settled(deployment)["damagedObjects"] == 6
     assert compare.call_count == len(document(deployment, VERDICT)["damaged"]) == 1
@@ -254,7 +250,7 @@ def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deploym
 
 
 def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
-    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, row: ManifestRow
 ) -> None:
     # Given: a manifest with deleted objects, which a person forces after they were listed
     for bucket in ("lake", "quarantine"):
@@ -268,7 +264,7 @@ def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
         deployment.ledger.manifests.force(before, deployment.now, "request")
         return found
 
-    monkeypatch.setattr(published, "list_digests", list_and_force)
+    deployment.patch.setattr(published, "list_digests", list_and_force)
     # Then
     assert settled(deployment)["damagedObjects"] == 0
 

@@ -326,19 +326,15 @@ def forecast_of(deployment: Deployment) -> float:
 
 
 @pytest.mark.parametrize(("where", "name"), [(handler, "render_page"), (ManifestFigures, "add")])
-def test_a_fault_of_the_page_does_not_change_the_verdict(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, where: object, name: str
-) -> None:
-    monkeypatch.setattr(where, name, Mock(side_effect=ValueError("a defect")))
+def test_a_fault_of_the_page_does_not_change_the_verdict(deployment: Deployment, where: object, name: str) -> None:
+    deployment.patch.setattr(where, name, Mock(side_effect=ValueError("a defect")))
     assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
 
 
-def test_an_execution_whose_page_meets_a_passing_fault_is_settled_again(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_execution_whose_page_meets_a_passing_fault_is_settled_again(deployment: Deployment) -> None:
     # Given
     slow = ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "UpdateItem")
-    with monkeypatch.context() as patch:
+    with deployment.patch.context() as patch:
         patch.setattr(Executions, "record_settled", Mock(side_effect=slow))
         with pytest.raises(ClientError):
             settled_night(deployment)

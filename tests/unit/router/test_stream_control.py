@@ -55,12 +55,10 @@ def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deploym
     assert runs(deployment) == ["RUNNING"]
 
 
-def test_an_engine_that_is_down_when_the_window_begins_costs_it_no_watch(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_is_down_when_the_window_begins_costs_it_no_watch(deployment: Deployment) -> None:
     # Given a Glue that refuses the start for longer than the execution retries it
     down = Mock(side_effect=ClientError({"Error": {"Code": "InternalServiceException"}}, "StartJobRun"))
-    with monkeypatch.context() as patched:
+    with deployment.patch.context() as patched:
         patched.setattr(deployment.glue, "start_job_run", down)
         # When, Then the window is open and watched, and the alarm and the caller report it
         assert act(deployment, "start") == {"running": False, "windowOver": False}
@@ -107,45 +105,11 @@ def test_a_person_ends_the_window_by_a_stop_and_another_one_opens_it_again(deplo
 WATCHED = {"backlogBytes": 0, "spilling": False, "microBatchMinutes": 0.0}
 
 
-def test_a_run_that_a_file_has_started_meanwhile_is_not_asked_to_stop(deployment: Deployment) -> None:
-    # Given a stop whose run has ended, and the next run, which an urgent file started before the stop checks again
-    act(deployment, "start")
-    deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    stopping = act(deployment, "stop")["stopping"]
-    fail_runs(deployment)
-    deployment.ledger.stream.end()
-    assert ensure_running(deployment.services, [FIRST_SHARD]) == {}
-    # Then that run is neither asked to end nor killed
-    answer = act(deployment, "stop", stopping)
-    assert (answer["stopped"], answer["running"], answer["stopping"]) == (True, True, {})
-    assert not deployment.ledger.stream.get().stop_requested
-    assert act(deployment, "kill", stopping)["killed"] == 0
-    assert runs(deployment) == ["FAILED", "RUNNING"]
-
-
-@pytest.mark.parametrize("has_room", [True, False])
-def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
-    deployment: Deployment, has_room: bool
-) -> None:
-    act(deployment, "start")
-    deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    act(deployment, "stop")
-    fail_runs(deployment)
-    deployment.queued("urgent.json", lane=Lane.STREAM)
-    # Without room the window ends as well: the sweep starts a run when there is room.
-    deployment.glue.quota_is_full = not has_room
-    assert act(deployment, "stop") == {"running": has_room, "windowOver": True, "stopped": True, "stopping": {}}
-    assert runs(deployment) == ["FAILED", "RUNNING"][: 1 + has_room]
-    assert not deployment.ledger.stream.get().stop_requested
-
-
-def test_a_run_that_glue_does_not_stop_does_not_count_as_killed(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_glue_does_not_stop_does_not_count_as_killed(deployment: Deployment) -> None:
     act(deployment, "start")
     # Given an answer with an error of the run, which is not an error of the request
     error = {"ErrorDetail": {"ErrorCode": "OperationTimeoutException", "ErrorMessage": "timed out"}}
-    monkeypatch.setattr(deployment.glue, "batch_stop_job_run", lambda **_: {"Errors": [error]})
+    deployment.patch.setattr(deployment.glue, "batch_stop_job_run", lambda **_: {"Errors": [error]})
     with pytest.raises(TransientError, match="OperationTimeoutException"):
         act(deployment, "kill")
     # When the run ended by itself, nothing is left to stop
@@ -446,9 +410,7 @@ def test_a_person_starts_a_stream_whose_run_is_coming_up(deployment: Deployment,
     assert runs(deployment) == ["RUNNING"]
 
 
-def test_a_run_that_another_caller_has_just_started_sees_the_file(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_another_caller_has_just_started_sees_the_file(deployment: Deployment) -> None:
     # Given a stream whose last run has ended, and another caller that starts the next one at the same time
     stream, start = deployment.ledger.stream, GlueStreamRuns.start
     stream.begin_run("jr_0", deployment.now)
@@ -460,5 +422,5 @@ def test_a_run_that_another_caller_has_just_started_sees_the_file(
         stream.count_start(stream.get(), started, deployment.now)
         return start(runs, *given)
 
-    monkeypatch.setattr(GlueStreamRuns, "start", start_second)
+    deployment.patch.setattr(GlueStreamRuns, "start", start_second)
     assert not redelivered(deployment)

@@ -55,12 +55,10 @@ def test_a_kill_cancels_the_run_at_once(deployment: Deployment, emr: FakeEmr) ->
     assert emr.states() == ["CANCELLED"]
 
 
-def test_a_run_that_cannot_be_killed_is_an_error(
-    deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_cannot_be_killed_is_an_error(deployment: Deployment, emr: FakeEmr) -> None:
     act(deployment, "start")
 
-    monkeypatch.setattr(emr, "cancel_job_run", Mock(side_effect=emr_error("ValidationException", "CancelJobRun")))
+    deployment.patch.setattr(emr, "cancel_job_run", Mock(side_effect=emr_error("ValidationException", "CancelJobRun")))
     with pytest.raises(ClientError, match="ValidationException"):
         act(deployment, "kill")
 
@@ -88,12 +86,10 @@ def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment
     assert stream_runs(deployment.services, "1").live() == []
 
 
-def test_manifests_of_a_streaming_run_that_has_ended_are_released(
-    deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_manifests_of_a_streaming_run_that_has_ended_are_released(deployment: Deployment, emr: FakeEmr) -> None:
     # Given a manifest that a streaming run holds, and one that a run on Glue held before the engine was changed: no
     # role may query its job any more
-    monkeypatch.setattr(
+    deployment.patch.setattr(
         deployment.glue, "get_job_run", Mock(side_effect=emr_error("AccessDeniedException", "GetJobRun"))
     )
     act(deployment, "start")
@@ -182,10 +178,8 @@ def test_another_deployment_starts_its_own_run(deployment: Deployment, emr: Fake
         ("ConflictException", pytest.raises(TransientError, match="cannot start the streaming job stream-job now")),
     ],
 )
-def test_a_start_that_is_refused_is_an_error(
-    deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch, code: str, expected: Any
-) -> None:
-    monkeypatch.setattr(emr, "start_job_run", Mock(side_effect=emr_error(code)))
+def test_a_start_that_is_refused_is_an_error(deployment: Deployment, emr: FakeEmr, code: str, expected: Any) -> None:
+    deployment.patch.setattr(emr, "start_job_run", Mock(side_effect=emr_error(code)))
     errors = ensure_running(deployment.services, ["1"])
     with expected:
         raise errors["1"]

@@ -69,15 +69,21 @@ def test_all_shards_share_a_window_and_each_ends_by_itself(deployment: Deploymen
     assert act(deployment, "stop")["stopping"] == {"1": ["jr_1"], "2": ["jr_2"], "3": ["jr_3"]}
     end_runs(deployment, "2")
     waits(deployment, "2")
+    # And without room for its remaining work, which the sweep then starts
+    deployment.glue.quota_is_full = True
+    assert act(deployment, "stop", {"2": []}) == {"running": False, "windowOver": True, "stopped": True, "stopping": {}}
+    deployment.glue.quota_is_full = False
     answer = act(deployment, "stop", {"1": [], "2": [], "3": []})
     assert (answer["stopped"], answer["stopping"]) == (False, {"1": ["jr_1"], "3": ["jr_3"]})
     # Then its remaining work has a new run, which no later round asks to end
     assert running(deployment) == set(JOBS)
     end_runs(deployment, "1")
-    assert act(deployment, "stop", answer["stopping"])["stopping"] == {"3": ["jr_3"]}
+    again = act(deployment, "stop", answer["stopping"])
+    assert (again["running"], again["stopped"], again["stopping"]) == (True, False, {"3": ["jr_3"]})
+    assert act(deployment, "stop", {"2": ["jr_2"]})["stopping"] == {}
     assert not deployment.ledger.stream.of("2").get().stop_requested
     # And only a run that did not end in time is killed
-    assert act(deployment, "kill", {"3": []})["killed"] == 1
+    assert act(deployment, "kill", {"2": ["jr_2"], "3": ["jr_3"]})["killed"] == 1
     assert running(deployment) == {"2"}
 
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from lake.ledger import CostRow, CostShare, State
 from streaming_job.meter import INTERVAL, StreamMeter
 from tests.unit.lake.world import World
-from tests.unit.streaming_job.test_stream import context_of
+from tests.unit.streaming_job.conftest import context_of
 from transform.outcome import ConversionOutcome
 
 WORKER_HOUR = 616_000

@@ -1,8 +1,6 @@
 """The streaming job: the time spent on its micro-batch, the condition for its end, and the inboxes that it reads."""
 
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +11,10 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
-from lake.layout import INBOX, list_objects, manifest_of_pointer, pointer_key
+from lake.layout import list_objects, pointer_key
+from lake.ledger import State
 from lake.ledger.stream import Stream
 from lake.manifest import Lane
-from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
 from lake.speed import InputSize
 from router.stream.runs import MAX_HEARTBEAT_AGE
@@ -24,19 +22,8 @@ from streaming_job import main, stream
 from streaming_job.micro_batch import PORTIONS
 from streaming_job.stream import InboxStream, OpenConversion
 from tests.unit.lake.world import World
+from tests.unit.streaming_job.conftest import PATIENCE_SECONDS, StreamLane, context_of
 from transform.outcome import HELD, ConversionOutcome
-from transform.task_model import ConversionContext
-
-PATIENCE_SECONDS = 60
-
-
-def context_of(world: World, run: str = "jr_1", **settings: Any) -> ConversionContext:
-    workers = SimpleNamespace(size=lambda: 1)
-    executors = SimpleNamespace(getExecutorMemoryStatus=lambda: workers)
-    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: executors)))
-    parsed = parse_settings({"stage": "test", **settings})
-    clients = (world.raw_s3, world.ledger, world.resources, parsed, "eu-central-1")
-    return ConversionContext(spark, *clients, run, world.clock, bool, lambda _: None)
 
 
 def test_a_heartbeat_has_the_begin_of_the_micro_batch_until_its_end(
@@ -179,133 +166,70 @@ def test_a_pointer_that_is_put_while_the_run_reports_its_end_keeps_it_going(
     assert world.ledger.stream.get().heartbeat_at is not None
 
 
-@dataclass
-class SlowLane:
-    """A run whose conversions of some manifests wait for ``gate``."""
-
-    world: World
-    slow: set[str] = field(default_factory=set)
-    seconds: float = 0
-    """The work of each manifest."""
-    gate: threading.Event = field(default_factory=threading.Event)
-    begun: list[str] = field(default_factory=list)
-    held: bool = False
-    error: Exception | None = None
-    lines: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.stream = InboxStream(replace(context_of(self.world), log=self.lines.append))
-
-    def convert(self, _context: object, manifests: list[str], _recent: object) -> list[Any]:
-        self.begun += manifests
-        with self.stream._changed:
-            self.stream._changed.notify_all()
-        if self.slow.intersection(manifests):
-            assert self.gate.wait(PATIENCE_SECONDS)
-        if self.error is not None:
-            raise self.error
-        if self.held:
-            return [ConversionOutcome(manifest, HELD) for manifest in manifests]
-        return []
-
-    def batch(self, *manifests: str) -> None:
-        for manifest in manifests:
-            key = pointer_key(manifest, f"{len(self.begun)}", urgent=False)
-            self.world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
-        self.stream._run_micro_batch(Mock(), 0)
-
-    def pointers(self) -> list[str | None]:
-        return [manifest_of_pointer(key) for key in self.world.keys("control", INBOX)]
-
-    def wait_until_open(self, number: int) -> None:
-        with self.stream._changed:
-            assert self.stream._changed.wait_for(lambda: len(self.stream._open) == number, PATIENCE_SECONDS)
-
-    def fill(self) -> threading.Thread:
-        """Begin a micro-batch with more slow files than are converted in parallel."""
-        files = [f"20261120T{number:06d}{'1' * 20}" for number in range(PORTIONS + 1)]
-        self.slow, self.seconds = {*files}, 1 << 40
-        batch = threading.Thread(target=self.batch, args=files)
-        batch.start()
-        self.wait_until_open(PORTIONS)
-        return batch
-
-    def end(self) -> None:
-        self.gate.set()
-        self.stream._threads.shutdown(wait=True)
-
-
-SLOW, FAST = (f"20261120T{number:06d}{'0' * 20}" for number in range(2))
-
-
-@pytest.fixture
-def lane(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
-    lane = SlowLane(world)
-    monkeypatch.setattr(stream, "convert_portion", lane.convert)
-    monkeypatch.setattr(stream, "input_sizes", lambda _, names: {name: InputSize(lane.seconds, 1) for name in names})
-    monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
-    yield lane
-    lane.end()
-
-
-def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
+def test_one_slow_file_does_not_stop_the_micro_batches(lane: StreamLane) -> None:
     # Given a micro-batch with a slow file
-    lane.slow = {SLOW}
-    lane.batch(SLOW)
+    slow = lane.put()
+    lane.slow = {slow}
+    lane.batch()
     # When others follow, one with a second pointer to that file, Then they end, and the run does not
     lane.world.wait(timedelta(hours=1))
-    lane.batch(FAST, SLOW)
+    fast = lane.put()
+    lane.point(slow)
+    lane.batch()
     lane.wait_until_open(1)
     lane.world.ledger.stream.request_stop(True)
-    assert not lane.stream._may_end()
-    assert lane.begun == [SLOW, FAST]
-    assert lane.pointers() == [SLOW, SLOW]
+    assert not lane.run._may_end()
+    assert lane.begun == [slow, fast]
+    assert lane.pointers() == [slow, slow]
     # When the file has ended, Then the run ends, and leaves that pointer to the next one
     lane.gate.set()
     lane.wait_until_open(0)
-    assert lane.pointers() == [SLOW]
-    assert lane.stream._may_end()
+    assert lane.pointers() == [slow]
+    assert lane.run._may_end()
     # And then no further one begins
-    lane.batch(FAST)
-    assert lane.begun == [SLOW, FAST]
+    lane.put()
+    lane.read()
+    assert lane.begun == [slow, fast]
 
 
-def test_pointers_that_cannot_be_deleted_do_not_block_others(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pointers_that_cannot_be_deleted_do_not_block_others(lane: StreamLane, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an inbox that denies deletions, and micro-batches of one pointer
     denied: Any = {"Error": {"Code": "AccessDenied", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 403}}
     monkeypatch.setattr(lane.world.raw_s3, "delete_object", Mock(side_effect=ClientError(denied, "DeleteObject")))
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
-    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
     # When, Then each one takes the next pointer, and the alarm has the permission
-    lane.batch(SLOW)
-    lane.batch(FAST)
-    lane.batch()
-    assert lane.begun == [SLOW, FAST]
+    first, second = lane.put(), lane.put()
+    for _ in range(3):
+        lane.read()
+    assert lane.begun == [first, second]
     alarm, _ = [line for line in lane.lines if line.startswith("ALARM")]
     assert "1 pointer that was read stays in the inbox: s3:DeleteObject is denied" in alarm
     # And another pointer to one of them, which the sweep has written, is read
-    lane.batch(SLOW)
-    assert lane.begun == [SLOW, FAST, SLOW]
+    lane.point(first)
+    lane.read()
+    assert lane.begun == [first, second, first]
 
 
+@pytest.mark.parametrize("refusing", ["streaming_job.inbox.list_objects", "streaming_job.stream.input_sizes"])
 @pytest.mark.parametrize(("code", "goes_on"), [("SlowDown", True), ("AccessDenied", False)])
-def test_a_micro_batch_whose_listing_gets_no_answer_is_empty(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, code: str, goes_on: bool
+def test_a_micro_batch_that_gets_no_answer_is_empty(
+    lane: StreamLane, monkeypatch: pytest.MonkeyPatch, refusing: str, code: str, goes_on: bool
 ) -> None:
-    # Given an S3 that refuses one listing
+    # Given an S3 that refuses one listing, or a ledger that refuses one read
+    manifest = lane.put()
     refusal = Mock(side_effect=ClientError({"Error": {"Code": code, "Message": ""}}, "ListObjectsV2"))
     with monkeypatch.context() as patch:
-        patch.setattr("streaming_job.inbox.list_objects", refusal)
-        lane.batch(FAST)
-    # When, Then the next micro-batch reads the inbox; a denied listing ends the run
-    lane.batch()
-    assert lane.begun == [FAST] * goes_on
-    assert (lane.stream._error is None) == goes_on
+        patch.setattr(refusing, refusal)
+        lane.batch()
+    # When, Then the next micro-batch converts the manifest; a denied request ends the run
+    lane.read()
+    assert lane.begun == [manifest] * goes_on
+    assert (lane.run._error is None) == goes_on
 
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_an_inbox_that_no_longer_answers_ends_the_run(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, ends: bool
+    lane: StreamLane, monkeypatch: pytest.MonkeyPatch, ends: bool
 ) -> None:
     # Given an S3 that answers no listing for a while, after a portion that took as long
     lane.batch()
@@ -314,8 +238,8 @@ def test_an_inbox_that_no_longer_answers_ends_the_run(
     for minutes in (0, stream.MAX_SILENCE / timedelta(minutes=1)):
         monkeypatch.setattr("streaming_job.inbox.list_objects", Mock(side_effect=refusal))
         lane.world.wait(timedelta(minutes=minutes))
-        lane.stream.look_for_urgent()
-        assert lane.stream._error is None
+        lane.run.look_for_urgent()
+        assert lane.run._error is None
         if not ends:
             monkeypatch.setattr("streaming_job.inbox.list_objects", listing)
             lane.batch()
@@ -323,25 +247,13 @@ def test_an_inbox_that_no_longer_answers_ends_the_run(
     monkeypatch.setattr("streaming_job.inbox.list_objects", Mock(side_effect=refusal))
     lane.world.wait(timedelta(seconds=1))
     lane.batch()
-    assert (lane.stream._error is refusal) == ends
-
-
-def test_a_portion_waits_while_others_fill_the_cores(lane: SlowLane) -> None:
-    batch = lane.fill()
-    # When one of them ends, Then the next one begins, and not before
-    assert batch.is_alive()
-    assert len(lane.stream._open) == PORTIONS
-    lane.gate.set()
-    batch.join(PATIENCE_SECONDS)
-    lane.wait_until_open(0)
-    assert sorted(lane.begun) == sorted(lane.slow)
-    assert lane.pointers() == []
+    assert (lane.run._error is refusal) == ends
 
 
 @pytest.mark.parametrize("error", [TransientError, PySparkException])
 @pytest.mark.parametrize("denied", [False, True])
 def test_a_run_reports_the_error_that_ends_it_before_it_waits_for_its_conversions(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, denied: bool, error: type[Exception]
+    lane: StreamLane, monkeypatch: pytest.MonkeyPatch, denied: bool, error: type[Exception]
 ) -> None:
     # Given a run that meets an error, maybe of Spark, while a micro-batch continues, and a query that waits for it
     def start(_: str) -> Any:
@@ -352,11 +264,11 @@ def test_a_run_reports_the_error_that_ends_it_before_it_waits_for_its_conversion
         heartbeats.append(lane.world.ledger.stream.get().heartbeat_at)
         lane.gate.set()
 
-    heartbeats, threads = list[str | None](), lane.stream._threads
-    lane.stream._start = start  # type: ignore[method-assign,assignment]
-    lane.stream.look_for_urgent = Mock(side_effect=error("no answer"))  # type: ignore[method-assign]
-    lane.stream._wake.set()
-    lane.stream._threads = SimpleNamespace(submit=threads.submit, shutdown=shutdown)  # type: ignore[assignment]
+    heartbeats, threads = list[str | None](), lane.run._threads
+    lane.run._start = start  # type: ignore[method-assign,assignment]
+    lane.run.look_for_urgent = Mock(side_effect=error("no answer"))  # type: ignore[method-assign]
+    lane.run._wake.set()
+    lane.run._threads = SimpleNamespace(submit=threads.submit, shutdown=shutdown)  # type: ignore[assignment]
     lane.world.ledger.stream.begin_run("jr_1", lane.world.now)
     # And a ledger that may refuse it
     if denied:
@@ -364,62 +276,52 @@ def test_a_run_reports_the_error_that_ends_it_before_it_waits_for_its_conversion
         monkeypatch.setattr(Stream, "end", Mock(side_effect=refusal))
     # When it ends, Then a file that arrives from now on gets another run
     with pytest.raises(error, match="no answer"):
-        lane.stream.run()
+        lane.run.run()
     assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
-    lane.stream._threads = threads
+    lane.run._threads = threads
 
 
 @pytest.mark.parametrize(("error", "ends"), [(None, True), (TransientError("no answer"), False)])
-def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error: Exception | None, ends: bool) -> None:
+def test_a_run_that_should_stop_ends_after_its_micro_batch(
+    lane: StreamLane, error: Exception | None, ends: bool
+) -> None:
     # Given a micro-batch that fills the cores, and a portion that would follow
     lane.error = error
     batch = lane.fill()
     # When the run is asked to stop, Then no further portion begins, and the run waits for the open ones
     lane.world.ledger.stream.request_stop(True)
-    assert not lane.stream._may_end()
+    assert not lane.run._may_end()
     batch.join(PATIENCE_SECONDS)
-    assert len(lane.stream._open) == PORTIONS
+    assert len(lane.run._open) == PORTIONS
     # When they have ended, Then the run ends; an error ends it with that error
     lane.gate.set()
     lane.wait_until_open(0)
-    assert lane.stream._may_end() == ends
+    assert lane.run._may_end() == ends
     assert len(lane.begun) == PORTIONS
 
 
-def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: SlowLane) -> None:
+def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: StreamLane) -> None:
     # Given a micro-batch that the next one does not wait for
-    lane.slow, lane.error = {SLOW}, TransientError("no answer")
-    lane.batch(SLOW)
+    slow = lane.put()
+    lane.slow, lane.error = {slow}, TransientError("no answer")
+    lane.batch()
     # When it fails, Then nothing else begins, and the next run finds the pointers
     lane.gate.set()
     lane.wait_until_open(0)
-    lane.batch(FAST)
-    assert isinstance(lane.stream._error, TransientError)
-    assert lane.stream._wake.is_set()
-    lane.end()
-    assert lane.begun == [SLOW]
-    assert lane.pointers() == [SLOW, FAST]
-
-
-def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane: SlowLane) -> None:
-    # Given a manifest that another run holds, and a request to stop
-    lane.held = True
-    lane.batch(SLOW)
-    lane.world.ledger.stream.request_stop(True)
-    # When, Then the run releases it, and its pointer stays
-    ended = lane.stream._may_end()
-    lane.wait_until_open(0)
-    assert lane.stream._error is None
-    assert ended or lane.stream._may_end()
-    assert lane.pointers() == [SLOW]
+    fast = lane.put()
+    lane.read()
+    assert isinstance(lane.run._error, TransientError)
+    assert lane.run._wake.is_set()
+    assert lane.begun == [slow]
+    assert lane.pointers() == [slow, fast]
 
 
 def test_an_empty_micro_batch_lasts_while_a_portion_is_converted(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+    lane: StreamLane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a slow file, for which its micro-batch no longer waits
-    lane.slow = {SLOW}
-    lane.batch(SLOW)
+    lane.slow = {lane.put()}
+    lane.batch()
     # When no pointer follows, Then Glue does not see short micro-batches, as in an idle run
     monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
     batch = threading.Thread(target=lane.batch)
@@ -433,20 +335,20 @@ def test_an_empty_micro_batch_lasts_while_a_portion_is_converted(
     lane.batch()
 
 
-def test_held_manifests_do_not_block_others(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a micro-batch of manifests that an earlier run still holds
+def test_held_manifests_do_not_block_others(lane: StreamLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given micro-batches of one manifest, and a manifest that an earlier run still holds
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
-    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
-    lane.held = True
-    lane.batch(SLOW)
+    held = lane.put()
+    lane.states[held] = [HELD, State.DONE]
+    lane.read()
     # When, Then the next one takes the next pointer
-    lane.held = False
-    lane.batch(FAST)
-    assert lane.begun == [SLOW, FAST]
+    other = lane.put()
+    lane.read()
+    assert lane.begun == [held, other]
     # And the held ones are read again after a while
     lane.world.wait(stream.HELD_WAIT)
-    lane.batch()
-    assert lane.begun == [SLOW, FAST, SLOW]
+    lane.read()
+    assert lane.begun == [held, other, held]
     assert lane.pointers() == []
 
 

@@ -247,21 +247,6 @@ def test_the_stream_has_a_file_for_its_latency_goal_and_at_least_a_minute(goal: 
     assert stream_seconds(parse_settings({"stage": "t", "stream": {"latency_goal_seconds": goal}}).stream) == seconds
 
 
-def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a processor that needs an hour for each read of the clock while the slow file is read
-    hours = itertools.chain([0.0], itertools.repeat(3600.0))
-    monkeypatch.setattr("transform.run_task.thread_time", lambda: next(hours))
-    body = b'{"a":1}\n'
-    # When
-    _, (result,), reads = run({"a.json.gz": gzip.compress(body), "b.json": body}, 1000, 10_000)
-    # Then the first file is excluded, the second one is only read, and this attempt publishes nothing
-    [failure] = result.failures
-    assert failure.file.key == "a.json.gz"
-    assert "convert.min_bytes_per_second" in failure.reason
-    assert [split.split.file.key for split in result.splits] == ["b.json"]
-    assert (result.objects, reads.rows) == ((), [])
-
-
 def test_the_parts_of_a_slow_file_are_excluded_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a file of eight parts in one task, the first of which is too slow
     reads: list[float] = []

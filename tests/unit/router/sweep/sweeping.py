@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from lake.commit import PendingObject
 from lake.layout import complete_marker_key, lake_key, quarantine_key
 from lake.ledger import ManifestRow
@@ -81,10 +79,7 @@ def marker(deployment: Deployment, partition: Partition = PARTITION) -> dict[str
 
 
 def list_pages(
-    deployment: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
-    keys: int = 1000,
-    before: Callable[[dict[str, Any]], object] = lambda _: None,
+    deployment: Deployment, keys: int = 1000, before: Callable[[dict[str, Any]], object] = lambda _: None
 ) -> list[dict[str, Any]]:
     """Record the later requests for input pages, each page of this size; each request first goes to ``before``."""
     requests: list[dict[str, Any]] = []
@@ -95,7 +90,7 @@ def list_pages(
         before(request)
         return listing(**request, MaxKeys=keys)
 
-    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_page)
+    deployment.patch.setattr(deployment.raw_s3, "list_object_versions", list_page)
     return requests
 
 

@@ -72,13 +72,11 @@ def generations(deployment: Deployment) -> set[str]:
     return {key.rsplit("-", 2)[1] for key in keys if not key.endswith("_complete.json")}
 
 
-def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(deployment: Deployment) -> None:
     row = reprocessed(deployment)
     deployment.wait(timedelta(minutes=61))
     listed = Mock(wraps=deployment.raw_s3.list_objects_v2)
-    monkeypatch.setattr(deployment.raw_s3, "list_objects_v2", listed)
+    deployment.patch.setattr(deployment.raw_s3, "list_objects_v2", listed)
     # When the first sweep after the grace period runs, Then its duration does not depend on the size of the lake
     assert sweep(deployment.services)["deleted"] == 3
     prefix = manifest_prefix(row.partition, row.id)
@@ -87,22 +85,20 @@ def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(
     assert generations(deployment) == {"g2"}
 
 
-def test_deletions_continue_where_the_last_sweep_ran_out_of_time(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deletions_continue_where_the_last_sweep_ran_out_of_time(deployment: Deployment) -> None:
     # Given replaced generations, the first of which a table keeps, and sweeps with time for one generation
     first = reprocessed(deployment).id
     for name in "bc":
         deployment.wait(timedelta(minutes=1))
         reprocessed(deployment, name)
     deployment.wait(timedelta(minutes=61))
-    monkeypatch.setattr(leftovers, "PARALLEL_REQUESTS", 1)
+    deployment.patch.setattr(leftovers, "PARALLEL_REQUESTS", 1)
     delete = leftovers._delete
-    monkeypatch.setattr(
+    deployment.patch.setattr(
         leftovers, "_delete", lambda repair, due, *rest: due.manifest != first and delete(repair, due, *rest)
     )
     expired = iter([False, True, False, True, False, False])
-    monkeypatch.setattr(Repair, "expired", property(lambda _: next(expired)))
+    deployment.patch.setattr(Repair, "expired", property(lambda _: next(expired)))
     deleted = []
     for _ in range(4):
         repair = Repair(deployment.services, deployment.now)
@@ -111,9 +107,7 @@ def test_deletions_continue_where_the_last_sweep_ran_out_of_time(
     assert deleted == [0, 3, 3, 0]
 
 
-def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(deployment: Deployment) -> None:
     repair = Repair(deployment.services, deployment.now)
     repair.save_position(leftovers.LISTING, {"after": iso_utc(deployment.now)})
     query = LedgerTable.query
@@ -122,7 +116,7 @@ def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
         assert after <= before, "DynamoDB refuses this, and moto does not"
         return query(table, pk, after=after, before=before, index=index)
 
-    monkeypatch.setattr(LedgerTable, "query", strict)
+    deployment.patch.setattr(LedgerTable, "query", strict)
     assert swept(deployment) == {}
     assert repair.read_position(leftovers.LISTING) == {"after": "0"}
 

@@ -1,6 +1,5 @@
 """The sweep on manifests, intents and the stream lane; a killed sweep loses nothing, one bad item blocks no other."""
 
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -28,7 +27,7 @@ from tests.unit.router.owning import orphan
 from tests.unit.router.sweep.sweeping import changes, committed, list_pages, published, upload
 
 
-def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment) -> None:
     # Given manifests that a live run holds, and others of a run that has ended
     deployment.glue.runs = {"batch-job": {"jr_1": "RUNNING", "jr_2": "FAILED"}}
     for name in "abc":
@@ -36,7 +35,7 @@ def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monke
     for name in "de":
         deployment.claimed(deployment.queued(name), "jr_2")
     lookups = Mock(wraps=deployment.glue.get_job_run)
-    monkeypatch.setattr(deployment.glue, "get_job_run", lookups)
+    deployment.patch.setattr(deployment.glue, "get_job_run", lookups)
     # When
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
     with counted_requests() as requests:
@@ -105,24 +104,6 @@ def test_an_urgent_manifest_that_a_crashed_invocation_left_is_urgent_still(deplo
     assert len(deployment.keys("control", "inbox/")) == 2
 
 
-def test_the_stream_starts_with_the_first_sweep_after_the_quota_has_room(deployment: Deployment) -> None:
-    # Given a manifest of the stream, and a night in which the account's quota leaves no room for the streaming job
-    row = deployment.queued("a", lane=Lane.STREAM)
-    deployment.glue.quota_is_full = True
-    for _ in range(20):
-        deployment.wait(timedelta(minutes=15))
-        with suppress(TransientError):
-            sweep(deployment.services)
-    pointers = deployment.keys("control", f"inbox/{row.id}-")
-    # When there is room, hours before the next pointer is due
-    deployment.glue.quota_is_full = False
-    deployment.wait(timedelta(minutes=15))
-    assert sweep(deployment.services)["repointed"] == 0
-    # Then the stream is started for the existing pointers
-    assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
-    assert deployment.keys("control", f"inbox/{row.id}-") == pointers
-
-
 @pytest.mark.parametrize(("overnight", "hours"), [("cron(0 22 * * ? *)", 36), ("cron(0 22 ? * MON-FRI *)", 84)])
 def test_a_manifest_without_progress_is_reported(deployment: Deployment, overnight: str, hours: int) -> None:
     # Given nights that are at most a day apart, or three
@@ -149,9 +130,7 @@ def test_a_manifest_of_an_old_hour_is_reported_only_after_its_reprocess_has_wait
     assert changes(sweep(deployment.services)) == {"stalled": 2}
 
 
-def test_a_manifest_that_went_to_the_batch_lane_gets_no_pointer(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_manifest_that_went_to_the_batch_lane_gets_no_pointer(deployment: Deployment) -> None:
     # Given an index that still lists a reprocessed manifest under the stream lane, although it is in the batch lane
     hint = deployment.queued("a", lane=Lane.STREAM)
     deployment.ledger.manifests.force(published(deployment, hint), deployment.now, "request")
@@ -160,7 +139,7 @@ def test_a_manifest_that_went_to_the_batch_lane_gets_no_pointer(
     def lagging(_: Any, lane: Lane, state: State, on_damage: Any) -> Any:
         return iter([hint]) if (lane, state) == (Lane.STREAM, State.QUEUED) else listed(lane, state, on_damage)
 
-    monkeypatch.setattr(type(deployment.ledger.manifests), "open", lagging)
+    deployment.patch.setattr(type(deployment.ledger.manifests), "open", lagging)
     deployment.wait(timedelta(hours=1))
     # When, Then: the row decides
     assert sweep(deployment.services)["repointed"] == 0
@@ -172,7 +151,7 @@ KEYS = [f"orders/{number}.json" for number in range(4)]
 
 @pytest.mark.parametrize("number", range(1, len(KEYS) + 1))
 def test_a_listing_of_the_input_continues_after_the_last_page_of_a_killed_sweep(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, number: int
+    deployment: Deployment, number: int
 ) -> None:
     # Given pages of one object, and a sweep that is killed at one page
     deployment.now = deployment.put(*KEYS) + timedelta(hours=7)
@@ -184,7 +163,7 @@ def test_a_listing_of_the_input_continues_after_the_last_page_of_a_killed_sweep(
             if len(markers) == number:
                 raise Crash
 
-    list_pages(deployment, monkeypatch, 1, kill)
+    list_pages(deployment, 1, kill)
     with pytest.raises(Crash):
         sweep(deployment.services)
     # When the next sweep runs
@@ -194,7 +173,7 @@ def test_a_listing_of_the_input_continues_after_the_last_page_of_a_killed_sweep(
     assert [file.key for file in deployment.waiting_files()] == KEYS
 
 
-def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_repair_starves_where_all_use_their_time(deployment: Deployment) -> None:
     # Given repairs that use all the time they get and then fail
     begun, budgets = deployment.now, []
 
@@ -204,7 +183,7 @@ def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monk
         raise RuntimeError(f"repair {len(budgets)}")
 
     repairs = [("a repair", use_up)] * len(_repairs(deployment.services.settings, dry_run=False))
-    monkeypatch.setattr(handler_module, "_repairs", lambda *_, **__: repairs)
+    deployment.patch.setattr(handler_module, "_repairs", lambda *_, **__: repairs)
     # When
     with pytest.raises(RuntimeError, match=r"repair 1$"):
         sweep(deployment.services)
@@ -216,9 +195,7 @@ def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monk
     assert deployment.now - begun + timedelta(minutes=5) <= timedelta(seconds=spec.timeout_seconds)
 
 
-def test_an_unreadable_intent_is_reported_and_does_not_block_others(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_intent_is_reported_and_does_not_block_others(deployment: Deployment) -> None:
     # Given an intent that this version cannot read, and after it an orphan with an intent
     deployment.raw_s3.put_object(Bucket="control", Key="intents/20260101T000000a.json", Body=b'{"format": 99}')
     key = "clicks/a.json"
@@ -233,7 +210,7 @@ def test_an_unreadable_intent_is_reported_and_does_not_block_others(
         deployment.wait(TIME_PER_SWEEP)
         return read_intent(*intent)
 
-    monkeypatch.setattr("router.sweep.manifests.read_intent", read_slowly)
+    deployment.patch.setattr("router.sweep.manifests.read_intent", read_slowly)
     # When some sweeps run
     errors = []
     for _ in range(30):

@@ -131,9 +131,7 @@ def test_a_listing_that_is_far_behind_is_counted(
     assert vars(caplog.records[-1])["covered_until"] == search.covered_until
 
 
-def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_days_do_not_lengthen_the_listing_of_recent_ones(deployment: Deployment) -> None:
     # Given five files of each old day, in the folder of that day, and one file of today without an event
     now = deployment.put("a file in no folder")
     days = [now - timedelta(days=30 + day) for day in range(40)]
@@ -141,7 +139,7 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     # The emulated S3 skips the first key after a marker that names no version.
     today = f"orders/{now:%Y/%m/%d}"
     deployment.now = deployment.put(f"{today}/another.json", f"{today}/lost.json") + timedelta(hours=7)
-    pages = list_pages(deployment, monkeypatch, 5)
+    pages = list_pages(deployment, 5)
     # When
     found = repair(deployment)
     search = adopt_missed(found)
@@ -151,25 +149,21 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     assert (search.dataset, search.passed_over) == (None, True)
 
 
-def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(deployment: Deployment) -> None:
     keys = [f"orders/2026/01/{day:02}/a.json" for day in range(1, 10)]
     deployment.now = deployment.put(*keys) + timedelta(hours=7)
-    list_pages(deployment, monkeypatch, 2)
+    list_pages(deployment, 2)
     assert sweep(deployment.services)["adopted"] == len(keys)
     assert owned_keys(deployment) == keys
 
 
-def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(deployment: Deployment) -> None:
     # Given more files of today, by the clock of S3, than a sweep has time for, and one file of an old day
     now = deployment.put("orders/2026/01/02/a.json")
     today = [f"orders/{now:%Y/%m/%d}/{number:02}.json" for number in range(20)]
     deployment.now = deployment.put(*today) + timedelta(hours=7)
     repair(deployment).save_position(LISTING, asdict(InputSearch(passed_over=True)))
-    list_pages(deployment, monkeypatch, 1, lambda _: deployment.wait(timedelta(seconds=20)))
+    list_pages(deployment, 1, lambda _: deployment.wait(timedelta(seconds=20)))
     # When
     sweep(deployment.services)
     # Then
@@ -224,9 +218,7 @@ def test_a_file_is_looked_up_in_as_many_rounds_as_its_price_has() -> None:
     assert found == Units().reads_of_file
 
 
-def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later(deployment: Deployment) -> None:
     # Given two datasets; S3 refuses to list the first
     modified = deployment.put("clicks/a.json", "orders/a.json")
     deployment.now = modified + timedelta(hours=7)
@@ -236,7 +228,7 @@ def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later
         if request["Prefix"] in refused:
             raise RuntimeError("refused")
 
-    list_pages(deployment, monkeypatch, before=refuse)
+    list_pages(deployment, before=refuse)
     # When
     with pytest.raises(RuntimeError, match="refused"):
         sweep(deployment.services)

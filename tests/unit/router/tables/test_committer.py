@@ -15,7 +15,6 @@ from lake.errors import InvalidInputError, TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.tables import Tables
-from lake.time import iso_utc
 from router.iceberg.metadata import BATCH, Metadata, current_schema
 from router.sweep.leftovers import delete_table_files
 from router.tables import batch, committer
@@ -62,23 +61,6 @@ def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deplo
     tabled(deployment, "b")
     assert before not in table(deployment)["snapshots"]
     assert table(deployment)["statistics"] == []
-
-
-def test_a_batch_adds_only_published_files(deployment: Deployment) -> None:
-    first, second = (publish(deployment, listed(deployment, name), files=2) for name in "ab")
-    # And a manifest without rows, and a manifest that waits
-    empty = publish(deployment, listed(deployment, "c"), files=0)
-    listed(deployment, "d")
-    assert commit(deployment) == 1
-    assert shown(deployment) == sorted([name_of(first), name_of(second)] * 2)
-    tabled = deployment.row(first.id).tabled
-    assert tabled is not None
-    assert (tabled.generation, tabled.batch) == (1, 1)
-    assert tabled.since == iso_utc(deployment.now)
-    assert deployment.row(first.id).is_tabled
-    assert deployment.row(empty.id).is_tabled
-    assert commit(deployment) is None
-    assert not list(deployment.ledger.tables.outbox("orders"))
 
 
 def test_objects_that_a_generation_keeps_stay(deployment: Deployment) -> None:
@@ -170,29 +152,16 @@ def cut(deployment: Deployment, row: ManifestRow) -> tuple[str, bytes]:
     return key, body
 
 
-def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: Deployment) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    cut(deployment, row)
-    with pytest.raises(TableStoppedError):
-        commit(deployment)
-    publish(deployment, forced(deployment, row))
-    assert commit(deployment) == 1
-    assert commit(deployment) is None
-    assert (shown(deployment), row_of(deployment).stopped) == ([name_of(row, 2)], None)
-
-
-def test_a_batch_that_another_version_has_begun_stops_its_table(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_another_version_has_begun_stops_its_table(deployment: Deployment) -> None:
     row = publish(deployment, listed(deployment, "a"))
     with patch.object(committer, "_apply", Mock(side_effect=Crash)), pytest.raises(Crash):
         commit(deployment)
-    monkeypatch.setattr("lake.documents.FORMAT", 99)
+    deployment.patch.setattr("lake.documents.FORMAT", 99)
     with pytest.raises(TableStoppedError, match="deploy the newer version"):
         commit(deployment)
     assert "tables rebuild orders" in str(row_of(deployment).stopped)
     # When that version continues
-    monkeypatch.undo()
+    deployment.patch.undo()
     assert commit(deployment) == 1
     assert (shown(deployment), row_of(deployment).stopped) == ([name_of(row)], None)
 
@@ -287,21 +256,19 @@ def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment:
     assert (row.applied, row.pending) == (2, None)
 
 
-def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_before(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_before(deployment: Deployment) -> None:
     row = tabled(deployment)
     rebuild_table(deployment.services, "orders")
     # Given a process that adds the hour to the table while another rebuild begins
     close = Tables.close
 
     def close_late(tables: Tables, *given: Any) -> None:
-        monkeypatch.undo()
+        deployment.patch.undo()
         deployment.wait(timedelta(seconds=1))
         rebuild_table(deployment.services, "orders")
         close(tables, *given)
 
-    monkeypatch.setattr(Tables, "close", close_late)
+    deployment.patch.setattr(Tables, "close", close_late)
     commit(deployment)
     # Then the hour is added to the new table as well
     assert commit(deployment) == 3
@@ -309,20 +276,18 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
     assert not list(deployment.ledger.tables.outbox("orders"))
 
 
-def test_after_two_rebuilds_the_catalog_has_the_table_of_the_ledger(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_two_rebuilds_the_catalog_has_the_table_of_the_ledger(deployment: Deployment) -> None:
     row = tabled(deployment)
     # Given a rebuild that is overtaken by another one between the ledger and the catalog
     replace_row = Tables.replace
 
     def replace_and_wait(tables: Tables, *given: Any) -> bool:
-        monkeypatch.undo()
+        deployment.patch.undo()
         is_replaced = replace_row(tables, *given)
         rebuild_table(deployment.services, "orders")
         return is_replaced
 
-    monkeypatch.setattr(Tables, "replace", replace_and_wait)
+    deployment.patch.setattr(Tables, "replace", replace_and_wait)
     # When, Then
     with pytest.raises(TransientError, match="another process has changed the table orders"):
         rebuild_table(deployment.services, "orders")
@@ -331,19 +296,17 @@ def test_after_two_rebuilds_the_catalog_has_the_table_of_the_ledger(
 
 
 @pytest.mark.parametrize(("step", "number"), [("_next_metadata", 0), ("follow_setting", 1)])
-def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, step: str, number: int
-) -> None:
+def test_a_batch_that_a_rebuild_overtakes_stops_nothing(deployment: Deployment, step: str, number: int) -> None:
     deployment.services = replace(deployment.services, optimizer_role="arn:aws:iam::123456789012:role/optimizer")
     rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
     do = getattr(committer, step)
 
     def rebuilt_meanwhile(*given: Any) -> Any:
-        monkeypatch.undo()
+        deployment.patch.undo()
         rebuild_table(deployment.services, "orders")
         return do(*given)
 
-    monkeypatch.setattr(committer, step, rebuilt_meanwhile)
+    deployment.patch.setattr(committer, step, rebuilt_meanwhile)
     # Then more work is left, and it is done
     assert commit(deployment) == number
     assert (commit(deployment), row_of(deployment).stopped) == (2, None)
@@ -363,9 +326,7 @@ def test_a_rebuild_that_a_batch_overtakes_must_be_repeated(deployment: Deploymen
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, *, is_new: bool
-) -> None:
+def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(deployment: Deployment, *, is_new: bool) -> None:
     # Given two published hours, and a rebuild that ends before it lists one of them
     hours = {"a": PARTITION, "b": MIDNIGHT}
     rows = [publish(deployment, listed(deployment, name, partition=hour)) for name, hour in hours.items()]
@@ -403,15 +364,15 @@ def test_hours_that_were_listed_for_the_previous_table_do_not_count_for_the_new_
     [("MAX_MANIFESTS", True, [1, 2, 3]), ("MAX_MANIFESTS", False, [1, 2]), ("MAX_FILES", True, [1, 2, 3])],
 )
 def test_a_large_batch_gets_no_further_hour_or_manifest(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, limit: str, has_files: bool, batches: list[int]
+    deployment: Deployment, limit: str, has_files: bool, batches: list[int]
 ) -> None:
     hours = [replace(PARTITION, hour=hour) for hour in range(3) for _ in "ab"]
     rows = [listed(deployment, f"{number}", partition=hour) for number, hour in enumerate(hours)]
     rows = [publish(deployment, row) for row in rows if has_files]
     deployment.ledger.tables.create("orders", "uuid")
     rebuild_table(deployment.services, "orders")
-    monkeypatch.setattr(batch, limit, 2)
-    monkeypatch.setattr(batch, "TABLE_REQUESTS", 1)
+    deployment.patch.setattr(batch, limit, 2)
+    deployment.patch.setattr(batch, "TABLE_REQUESTS", 1)
     # The entries of the generations are in the last batch
     assert [commit(deployment) for _ in batches] == batches
     assert commit(deployment) is None
@@ -421,23 +382,7 @@ def test_a_large_batch_gets_no_further_hour_or_manifest(
     assert shown(deployment) == sorted(map(name_of, rows))
 
 
-def test_a_large_hour_that_waits_holds_back_no_later_hour(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an hour that fills a batch alone, with a manifest that cannot be read, before another hour
-    rows = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
-    other = publish(deployment, listed(deployment, "c"))
-    commit(deployment)
-    rebuild_table(deployment.services, "orders")
-    cut(deployment, rows[0])
-    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
-    assert commit(deployment) == 2
-    assert shown(deployment) == [name_of(other)]
-    with pytest.raises(TableStoppedError, match="restore the object"):
-        commit(deployment)
-
-
-def test_no_batch_needs_the_files_of_a_later_hour(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_batch_needs_the_files_of_a_later_hour(deployment: Deployment) -> None:
     # Given a table that is rebuilt, with a large hour, and a later hour in which one manifest was converted again and
     # another one cannot be read
     first = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
@@ -446,7 +391,7 @@ def test_no_batch_needs_the_files_of_a_later_hour(deployment: Deployment, monkey
     rebuild_table(deployment.services, "orders")
     publish(deployment, forced(deployment, again))
     key, body = cut(deployment, damaged)
-    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    deployment.patch.setattr(batch, "MAX_MANIFESTS", 2)
     assert commit(deployment) == 2
     assert shown(deployment) == sorted(map(name_of, first))
     # Then the hour waits, and no batch starts that could not be finished
@@ -462,11 +407,15 @@ def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deploym
     commit(deployment)
     rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
     other = publish(deployment, listed(deployment, "c", partition=MIDNIGHT))
-    for row in (*rows, other):
+    # And a manifest without rows, and a manifest that waits
+    empty = publish(deployment, listed(deployment, "d"), files=0)
+    listed(deployment, "e")
+    for row in (*rows, other, empty):
         deployment.ledger.tables.forget("orders", f"{row.id}#g1")
     deployment.ledger.tables.list_hour(PARTITION, deployment.now)
     assert commit(deployment) == 1
     assert shown(deployment) == sorted(map(name_of, rows))
+    assert deployment.row(empty.id).is_tabled
     first = deployment.row(rows[0].id).tabled
     deployment.wait(timedelta(hours=1))
     deployment.ledger.tables.list_hour(PARTITION, deployment.now)

@@ -80,9 +80,7 @@ def test_rejected_lines_are_in_the_quarantine_once_while_the_table_keeps_its_fil
 
 
 @pytest.mark.parametrize("has_table", [False, True])
-def test_deletions_that_wait_for_their_table_ask_for_it_once(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_table: bool
-) -> None:
+def test_deletions_that_wait_for_their_table_ask_for_it_once(deployment: Deployment, has_table: bool) -> None:
     # Given replaced generations that the table shows, whether the settings still ask for a table or not
     rows = [publish(deployment, listed(deployment, name)) for name in "abc"]
     commit(deployment)
@@ -91,14 +89,14 @@ def test_deletions_that_wait_for_their_table_ask_for_it_once(
         publish(deployment, forced(deployment, row), has_table=has_table)
     deployment.wait(timedelta(days=9))
     listed_datasets: list[str] = []
-    monkeypatch.setattr(leftovers, "PARALLEL_REQUESTS", 1)
+    deployment.patch.setattr(leftovers, "PARALLEL_REQUESTS", 1)
 
     def ask(catalog: TableCatalog) -> bool:
         listed_datasets.append(catalog.dataset)
         return True
 
-    monkeypatch.setattr(TableCatalog, "exists", ask)
-    monkeypatch.setattr(Tables, "list_expiry", lambda _, dataset, __: listed_datasets.append(dataset))
+    deployment.patch.setattr(TableCatalog, "exists", ask)
+    deployment.patch.setattr(Tables, "list_expiry", lambda _, dataset, __: listed_datasets.append(dataset))
     # When
     assert swept(deployment) == 0
     # Then
@@ -123,7 +121,7 @@ def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment,
     assert [entry.name for entry in deployment.ledger.tables.outbox("orders")] == [EXPIRY_ENTRY]
 
 
-def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment) -> None:
     # Given sweeps that have time for two of three tables, the first of them after a day
     cleaned: list[str] = []
     deployment.ledger.datasets.admit({"visits": ""}, 0)
@@ -135,7 +133,7 @@ def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment, monkey
         deployment.ledger.tables.note(row, cleaned_at=iso_utc(deployment.now))
         deployment.wait(timedelta(minutes=1))
 
-    monkeypatch.setattr(leftovers, "_clean", clean)
+    deployment.patch.setattr(leftovers, "_clean", clean)
     # When
     for _ in range(2):
         delete_table_files(Repair(deployment.services, deployment.now + timedelta(minutes=2)))

@@ -28,9 +28,9 @@ NAMES = ("clicks", "orders", "visits")
 
 
 @pytest.fixture
-def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def begun(deployment: Deployment) -> Counter[str]:
     """Batches by table, with pending work for each of three tables. Each takes a minute, one after another."""
-    monkeypatch.setattr(handler, "PARALLEL_TABLES", 1)
+    deployment.patch.setattr(handler, "PARALLEL_TABLES", 1)
     begun: Counter[str] = Counter()
     for name in NAMES:
         deployment.ledger.tables.list_expiry(name, deployment.now)
@@ -40,13 +40,13 @@ def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[st
         deployment.wait(timedelta(minutes=1))
         return begun[dataset]
 
-    monkeypatch.setattr(handler, "commit_round", commit_round)
+    deployment.patch.setattr(handler, "commit_round", commit_round)
     return begun
 
 
-def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment) -> None:
     # Given three tables, the second of which has more entries than a page
-    monkeypatch.setattr(ledger_of_tables, "PAGE_ITEMS", 4)
+    deployment.patch.setattr(ledger_of_tables, "PAGE_ITEMS", 4)
     for name, entries in zip(NAMES, (2, 9, 1), strict=True):
         for number in range(entries):
             deployment.ledger.tables.list_hour(Partition(name, "2026-11-20", number), deployment.now)
@@ -58,12 +58,12 @@ def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeyp
         read.append(("IndexName" in request, len(page["Items"])))
         return page
 
-    monkeypatch.setattr(deployment.dynamodb, "query", count_items)
+    deployment.patch.setattr(deployment.dynamodb, "query", count_items)
     # When
     ledger = Ledger.over(deployment.dynamodb, "ledger")
     services = replace(deployment.services, ledger=ledger)
     deployment.wait(timedelta(minutes=20))
-    monkeypatch.setattr(handler, "commit_round", lambda *_: None)
+    deployment.patch.setattr(handler, "commit_round", lambda *_: None)
     (behind,) = recorded(lambda: commit_tables(services, lambda _: None), Metric.TABLES_BEHIND_MINUTES)
     # Then each check takes two reads; and the age of the oldest entry belongs to one table
     assert behind == 20
@@ -71,9 +71,7 @@ def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeyp
     assert read == [(True, 4), (True, 1)] * 2 + [(False, 2)] + [(True, 4), (True, 1)]
 
 
-def test_tables_do_not_wait_for_each_other(
-    deployment: Deployment, begun: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_do_not_wait_for_each_other(deployment: Deployment, begun: Counter[str]) -> None:
     # Given batches that end as soon as every table has had one
     all_begun = Barrier(len(NAMES), timeout=5)
 
@@ -81,17 +79,17 @@ def test_tables_do_not_wait_for_each_other(
         begun[dataset] += 1
         return all_begun.wait() if begun[dataset] == 1 else None
 
-    monkeypatch.setattr(handler, "PARALLEL_TABLES", len(NAMES))
-    monkeypatch.setattr(handler, "commit_round", commit_round)
+    deployment.patch.setattr(handler, "PARALLEL_TABLES", len(NAMES))
+    deployment.patch.setattr(handler, "commit_round", commit_round)
     # When, Then
     assert commit_tables(deployment.services, lambda _: None) == {"batches": len(NAMES)}
 
 
-def test_tables_share_the_threads_of_an_invocation(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_share_the_threads_of_an_invocation(deployment: Deployment) -> None:
     # Given a table that gets an hour again, and lists its hours first
     publish(deployment, listed(deployment, "a"))
     pool = Mock(side_effect=ThreadPoolExecutor)
-    monkeypatch.setattr("router.services.ThreadPoolExecutor", pool)
+    deployment.patch.setattr("router.services.ThreadPoolExecutor", pool)
     # When
     assert commit(deployment) == 1
     # Then each step leaves threads for the other tables: each thread has a commit document in memory
@@ -120,16 +118,14 @@ def test_a_dataset_that_was_moved_back_delays_nothing_and_raises_no_alarm(
     assert not begun
 
 
-def test_a_table_that_takes_all_the_time_starves_no_other(
-    deployment: Deployment, begun: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_takes_all_the_time_starves_no_other(deployment: Deployment, begun: Counter[str]) -> None:
     def commit_round(_services: object, dataset: str) -> None:
         begun[dataset] += 1
         if dataset == NAMES[0]:
             deployment.wait(TIME_PER_CALL)
             raise RuntimeError("the function has run out of memory")
 
-    monkeypatch.setattr(handler, "commit_round", commit_round)
+    deployment.patch.setattr(handler, "commit_round", commit_round)
     for _ in range(60):
         with pytest.raises(RuntimeError):
             commit_tables(deployment.services, lambda _: None)
@@ -198,13 +194,11 @@ def test_what_a_person_changed_stays_until_the_setting_changes(deployment: Deplo
     assert not row_of(deployment).optimizer_role
 
 
-def test_a_refused_change_is_tried_again_and_holds_back_no_batch(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_change_is_tried_again_and_holds_back_no_batch(deployment: Deployment) -> None:
     configure(deployment, ROLE)
     changed = deployment.glue._error("ConcurrentModificationException", "CreateTableOptimizer")
     publish(deployment, listed(deployment, "a"))
-    with monkeypatch.context() as patch:
+    with deployment.patch.context() as patch:
         patch.setattr(deployment.glue, "create_table_optimizer", Mock(side_effect=changed))
         with pytest.raises(ClientError, match="ConcurrentModificationException"):
             commit(deployment)
