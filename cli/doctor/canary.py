@@ -95,7 +95,7 @@ def _start_on_emr(job: CanaryJob, request: CanaryRequest) -> str:
     outputs, stream = job.stack.outputs, job.lane == Lane.STREAM
     function, variable = (outputs.stream_control, STREAM_LAUNCH) if stream else (outputs.plan, BATCH_LAUNCH)
     found = job.stack.functions.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
-    launch = replace(EmrLaunch.from_text(found[variable]), timeout_minutes=TIMEOUT_MINUTES)
+    launch = replace(EmrLaunch.from_text(found.get(variable, "")), timeout_minutes=TIMEOUT_MINUTES)
     body = launch.request(FIRST_SHARD, job.job, secrets.token_hex(16))
     body["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
     if not stream:

@@ -68,9 +68,10 @@ HEAP_SIXTEENTHS = 10
 """Share of a worker's memory that the JVM gets, in sixteenths: as assumed of Glue."""
 START_SETTLES = timedelta(minutes=1)
 """Assumed time after which a started run is in the list of runs, or its start was abandoned."""
-RETRIED_ERROR = "ValidationException"
-"""Answer to StartJobRun after which the start is retried: the application may be just stopping (assumed: AWS names no
-error for it). An invalid request gets it too; its error persists, and the watch of the stream notifies people."""
+RETRIED_ERRORS = frozenset({"ConflictException", "ValidationException"})
+"""Answers to StartJobRun after which the start is retried: the application may be just stopping, or the same request of
+another caller not be answered yet (assumed: AWS says only "conflict in the current state of the resource"). An invalid
+request gets the second code too; its error persists, and the watch of the stream notifies people."""
 IMMEDIATELY = 0
 """Grace period of a cancelled run in seconds: the run was already asked to end (Amazon EMR Serverless User Guide, "EMR
 Serverless job run cancellation with grace period"; the default of a streaming run is 120)."""
@@ -105,7 +106,7 @@ class EmrLaunch:
             return cls(**json.loads(text))
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"the environment variable {STREAM_LAUNCH} cannot be read ({error}): deploy the stack again to set it"
+                f"the stack's launch of EMR Serverless cannot be read ({error}): deploy the stack again to set it"
             ) from error
 
     def request(self, shard: str, name: str, token: str) -> dict[str, Any]:
@@ -243,7 +244,7 @@ class EmrStreamRuns:
         try:
             started = self.emr.start_job_run(**self.launch.request(shard, self.job, token))
         except ClientError as error:
-            if error_code(error) != RETRIED_ERROR:
+            if error_code(error) not in RETRIED_ERRORS:
                 raise
             if self.live():
                 return None

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import chain
 from typing import Any
 
 from lake.errors import InvalidInputError, UnusableDocumentError
@@ -34,13 +33,14 @@ from router.requests.selection import (
     successors,
     visit,
 )
-from router.services import Services, in_parallel
+from router.services import PARALLEL_REQUESTS, Services, in_parallel
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=5)
 """Time after which no further hours of a selection are begun; shorter than the function's timeout."""
-HOURS_AT_ONCE = 8
-"""Hours that are begun together. An hour of small files can have 10,000 manifests, which take up to 20 s to queue."""
+MANIFESTS_AT_ONCE = 1_000
+"""Number of manifests for which further hours are begun together. An hour of small files can have 10,000, which take up
+to 20 s to queue."""
 MAX_LOOKS = 2_000
 """Maximum number of files that a dry run checks: each is a request, and a manifest's files are checked in sequence."""
 
@@ -145,14 +145,23 @@ class Reprocessing:
         """
         ledger, stop_at = self.services.ledger, self.services.clock() + TIME_PER_CALL
         visited: Partition | None = None
-        for hours in batches_of(_hours(self.services, selection, after), HOURS_AT_ONCE):
-            if visited is not None and self.services.clock() >= stop_at:
-                return visited
-            listed = chain.from_iterable(in_parallel(ledger.partitions.manifests, hours))
-            for page in follow(ledger, listed, on_damage=lambda error: self.report.add("unusable", 1, str(error))):
-                # The pages include the successors of superseded manifests.
-                in_parallel(self.queue, (row for _, row in page if row is not None and row.state not in PASSED_OVER))
-            visited = hours[-1]
+
+        def count_damage(error: Exception) -> None:
+            self.report.add("unusable", 1, str(error))
+
+        for hours in batches_of(_hours(self.services, selection, after), PARALLEL_REQUESTS):
+            manifests: list[str] = []
+            for hour, listed in zip(hours, in_parallel(ledger.partitions.manifests, hours), strict=True):
+                manifests += listed
+                if len(manifests) < MANIFESTS_AT_ONCE and hour != hours[-1]:
+                    continue
+                if visited is not None and self.services.clock() >= stop_at:
+                    return visited
+                for page in follow(ledger, manifests, on_damage=count_damage):
+                    # The pages include the successors of superseded manifests.
+                    rows = (row for _, row in page if row is not None and row.state not in PASSED_OVER)
+                    in_parallel(self.queue, rows)
+                manifests, visited = [], hour
         return None
 
     def queue(self, row: ManifestRow | None, subject: str = "") -> None:

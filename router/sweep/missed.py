@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 
 from lake.dataset_rules import matching_rule, named_datasets, skip_old_days
 from lake.documents import decode_partial
@@ -176,7 +175,8 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
             continue
         is_listed = False
         with repair.isolated("folders", prefix=rule.prefix):
-            for page in takewhile(lambda _: services.clock() < stop_at, folder_pages(services, rule.prefix)):
+            pages = folder_pages(services, rule.prefix)
+            while services.clock() < stop_at and (page := next(pages, None)) is not None:
                 unknown = (folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) not in names)
                 # The keys of a folder can belong to a dataset with another name, or to none.
                 new = sorted({matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names})

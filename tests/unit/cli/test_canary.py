@@ -30,6 +30,7 @@ from lake.documents import to_json
 from lake.engines import ENGINES, Engine
 from lake.engines.description import Bill
 from lake.engines.emr_serverless import STREAM_LAUNCH, EmrLaunch
+from lake.errors import HybridRouterError
 from lake.layout import canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import Settings
@@ -173,6 +174,17 @@ def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World,
     # Then
     left = [running, *[canary_key(running)] * 4, canary_report_key(running), "orders/part.parquet"]
     assert sorted(left_behind(world)) == sorted(left)
+
+
+@pytest.mark.parametrize("lane", [Lane.STREAM, Lane.BATCH])
+def test_an_engine_that_only_the_settings_have_is_a_finding(stack: DeployedStack, lane: Lane) -> None:
+    # Given a stack that was deployed before its settings named EMR Serverless
+    functions: Any = SimpleNamespace(get_function_configuration=lambda **_: {"Environment": {"Variables": {}}})
+    stack = replace(stack, functions=functions)
+    canary = CanaryJob(stack, "emr", lane, "job", ENGINES["emr-serverless"], "G.1X", Mock(), 0.1)
+    # When, Then
+    with pytest.raises(HybridRouterError, match="deploy the stack again"):
+        canary.start(CanaryRequest("name", "emr", "etag", "v1", "v2"))
 
 
 def test_a_streaming_run_on_emr_differs_from_the_stacks_only_in_an_argument(stack: DeployedStack) -> None:

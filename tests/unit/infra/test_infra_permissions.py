@@ -26,6 +26,7 @@ ACTIONS: dict[str, set[str]] = {
     "list_object_versions": {"s3:ListBucketVersions"},
     "list_objects_v2": {"s3:ListBucket"},
     "list_parts": {"s3:ListMultipartUploadParts"},
+    "upload_part": {"s3:PutObject"},
 }
 """The permissions that AWS requires for calls of the code, where the action is not named as the call."""
 

@@ -330,7 +330,7 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
 def test_how_a_run_is_started_is_read_back() -> None:
     assert EmrLaunch.from_text(LAUNCH.to_text()) == LAUNCH
     for text in ("", "{}", "[]", '{"application": "a", "more": 1}'):
-        with pytest.raises(InvalidInputError, match=r"STREAM_LAUNCH cannot be read .* deploy the stack again"):
+        with pytest.raises(InvalidInputError, match=r"launch of EMR .* cannot be read .* deploy the stack again"):
             EmrLaunch.from_text(text)
 
 

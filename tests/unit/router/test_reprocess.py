@@ -183,7 +183,7 @@ def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: D
 def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(deployment: Deployment) -> None:
     # Given: one hour at a time, of different datasets, and a clock that allows one per call
     deployment.patch.setattr(handler_module, "TIME_PER_CALL", timedelta())
-    deployment.patch.setattr(handler_module, "HOURS_AT_ONCE", 1)
+    deployment.patch.setattr(handler_module, "MANIFESTS_AT_ONCE", 1)
     later = Partition("orders", "2026-11-21", 0)
     places = (PARTITION, Partition("clicks", "2026-11-20", 0), later, PARTITION, later)
     manifests = [failed(deployment, str(number), partition=place) for number, place in enumerate(places)]
@@ -200,6 +200,17 @@ def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(deplo
     assert generations(deployment, *manifests) == [("QUEUED", 2)] * 5
     # And: the whole request again, from the beginning
     assert ask(deployment, **{"from": "2026-11-20"})["repeated"] == 1
+
+
+def test_hours_of_few_manifests_are_visited_together(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: a dataset with one manifest in each hour
+    for hour in range(12):
+        failed(deployment, str(hour), partition=replace(PARTITION, hour=hour))
+    deployment.patch.setattr(handler_module, "follow", followed := Mock(wraps=handler_module.follow))
+    # When
+    assert ask(deployment, dataset="orders")["queued"] == 12
+    # Then: it does not wait for the requests of one hour after the other
+    assert followed.call_count == 1
 
 
 def put(deployment: Deployment, name: str) -> ObjectVersion:

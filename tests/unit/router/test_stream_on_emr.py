@@ -175,6 +175,7 @@ def test_another_deployment_starts_its_own_run(deployment: Deployment, emr: Fake
         ("AccessDeniedException", pytest.raises(ClientError, match="AccessDeniedException")),
         # The answer for an application that is stopping.
         ("ValidationException", pytest.raises(TransientError, match="cannot start the streaming job stream-job now")),
+        ("ConflictException", pytest.raises(TransientError, match="cannot start the streaming job stream-job now")),
     ],
 )
 def test_a_start_that_is_refused_is_an_error(deployment: Deployment, emr: FakeEmr, code: str, expected: Any) -> None:

@@ -28,7 +28,7 @@ from router.sweep.missed import (
 from router.sweep.repair import Repair
 from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.sweep.sweeping import list_pages, repair
+from tests.unit.router.sweep.sweeping import HOUR, list_pages, repair
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 
@@ -62,6 +62,15 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
     assert find_datasets(repair(deployment)) == (["clicks", "orders", "visits"], True)
     assert sweep(deployment.services)["adopted"] == 2
     assert owned_keys(deployment) == ["landing-orders/a.json", "visits/a.json"]
+
+
+def test_a_page_of_folders_that_took_long_counts(deployment: Deployment) -> None:
+    # Given a folder of a new dataset, and a listing whose one page takes the time that is left for folders
+    deployment.put("visits/a.json")
+    work = repair(deployment)
+    deployment.raw_s3.meta.events.register("after-call.s3.ListObjectVersions", lambda **_: deployment.wait(HOUR))
+    # When, Then
+    assert find_datasets(work) == (["clicks", "orders", "visits"], True)
 
 
 def test_datasets_that_rules_have_named_take_no_room_after_them(
