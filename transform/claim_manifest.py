@@ -97,6 +97,9 @@ def _take_up(context: ConversionContext, row: ManifestRow) -> ManifestRow | None
         context.ledger.manifests.renew(row, context.clock(), lease)
     except LeaseLostError:
         is_live = False
+        # A round can be longer than a lease; the missing answer uses up no attempt all the same.
+        ended = "its lease ended before this run continued"
+        context.ledger.manifests.release(row, ended, context.clock(), counted=False)
     # Only one of two concurrent calls gets the claim.
     return row if context.unanswered.pop(row.id, None) == row.claim_nonce and is_live else None
 

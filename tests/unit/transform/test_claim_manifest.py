@@ -149,6 +149,21 @@ def test_a_claim_without_an_answer_is_continued_once(world: World) -> None:
     assert claim_or_finish(context, row.id) == held
 
 
+def test_a_claim_without_an_answer_uses_up_no_attempt_if_its_lease_ends_during_the_round(world: World) -> None:
+    # Given the last attempt, whose claim was applied without an answer
+    row, context = after_attempts(world, world.queued("a.json"), 1), context_of(world)
+    world.faults.reset()
+    world.faults.lose_answer_of = 1
+    with pytest.raises(ReadTimeoutError):
+        claim_or_finish(context, row.id)
+    # When the next round of the run begins only after the end of the lease
+    world.wait(timedelta(minutes=11))
+    claim = claim_or_finish(context, row.id)
+    # Then it has its attempt
+    assert isinstance(claim, ManifestRow)
+    assert (claim.attempt, claim.tries, world.row(row.id).state) == (3, 2, State.RUNNING)
+
+
 def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> None:
     row = after_attempts(world, world.queued("a.json"), 1)
     claim = given(world, row.id)
