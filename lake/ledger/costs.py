@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from lake.documents import decode, encode
 from lake.engines.description import Bill, divide_by_weight
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import Key, Rows, batches_of, put_action, update_action
+from lake.ledger.table import NEW, Key, Rows, batches_of, update_action
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -124,7 +124,8 @@ class Costs(Rows):
         return any(recorded)
 
     def _record(self, row: CostRow) -> bool:
-        new = put_action(Key(_partition(row.lane, row.day), row.id), encode(row))
+        # Functions that record costs may only update.
+        new = update_action(Key(_partition(row.lane, row.day), row.id), encode(row), conditions=NEW)
         total = update_action(_sum_key(row.day), add={"micro_dollars": row.micro_dollars})
         return self._table.transact([new, total])
 

@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from lake.ledger import CommitReference, CostRow, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
+from lake.ledger.table import LedgerTable
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
@@ -64,8 +65,9 @@ def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deplo
     deployment.claimed(left, job_run)
     ended(deployment, job_run)
     # When its status is requested, and once more because the answer was lost
-    for _ in range(2):
-        assert run_status({"run": RUN, "jobRun": job_run}, deployment.services)["terminal"] == 2
+    with patch.object(LedgerTable, "transact", autospec=True, side_effect=LedgerTable.transact) as transact:
+        for _ in range(2):
+            assert run_status({"run": RUN, "jobRun": job_run}, deployment.services)["terminal"] == 2
     # Then its cost is in the ledger once: 2 DPU hours of Flex
     (row_,) = recorded(deployment)
     assert (row_.id, row_.engine, row_.lane, row_.execution) == (job_run, "glue-flex", Lane.BATCH, "overnight")
@@ -78,6 +80,8 @@ def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deplo
     assert deployment.ledger.costs.day_sums(day, day) == {str(day): 406_000}
     # And no report says that the cost is pending
     assert due(deployment) == []
+    # And the function's role, which may not put items, allows each write
+    assert {kind for call in transact.mock_calls for action in call.args[1] for kind in action} == {"Update"}
 
 
 def test_a_lost_status_is_recovered_by_the_next_one(deployment: Deployment) -> None:
