@@ -186,7 +186,7 @@ def can_pass(error: BaseException) -> bool:
 
 
 def refuse_proxies(session: boto3.Session) -> boto3.Session:
-    """Make the session's clients of S3 and DynamoDB raise ``HTTPClientError`` for a proxy's page; returns the session.
+    """Make the session's clients raise ``HTTPClientError`` for a proxy's page; returns the session.
 
     Otherwise such a page looks like a successful PUT, a missing object, or a refusal by AWS.
     """
@@ -198,8 +198,7 @@ def refuse_proxies(session: boto3.Session) -> boto3.Session:
         if page and "x-amz-request-id" not in headers and response_dict["status_code"] < SERVER_ERROR:
             raise HTTPClientError(error="a proxy has answered instead of AWS")
 
-    for service in ("s3", "dynamodb"):
-        session.events.register(f"before-parse.{service}", refuse)
+    session.events.register("before-parse", refuse)
     return session
 
 

@@ -132,19 +132,21 @@ def test_an_error_is_judged_by_its_structure(error: Exception, judgement: tuple[
     assert (judge(error), can_pass(error)) == judgement
 
 
-@pytest.mark.parametrize("status", [200, 404])
-def test_an_answer_of_a_proxy_is_a_network_error(status: int) -> None:
-    # Given a client of S3, and a proxy that answers instead
-    session = boto3.Session("key", "secret", region_name="eu-central-1")
-    refuse_proxies(session)
-    s3: Any = session.client("s3")
+@pytest.mark.parametrize(
+    ("service", "operation", "status"),
+    [("s3", "list_buckets", 200), ("s3", "list_buckets", 404), ("cloudformation", "describe_stacks", 200)],
+)
+def test_an_answer_of_a_proxy_is_a_network_error(service: str, operation: str, status: int) -> None:
+    # Given a client, and a proxy that answers instead of the service
+    session: Any = boto3.Session("key", "secret", region_name="eu-central-1")
+    client = refuse_proxies(session).client(service)
     body: Any = HTTPResponse(io.BytesIO(b"<html>Log in</html>"), preload_content=False)
     headers: Any = HeadersDict({"Content-Type": "text/html"})
-    page = AWSResponse("https://s3", status, headers, body)
-    s3.meta.events.register("before-send", lambda **_: page)
+    page = AWSResponse("https://aws", status, headers, body)
+    client.meta.events.register("before-send", lambda **_: page)
     # When / Then
     with pytest.raises(HTTPClientError, match="a proxy has answered"):
-        s3.head_object(Bucket="lake", Key="a")
+        getattr(client, operation)()
 
 
 @pytest.mark.parametrize(
