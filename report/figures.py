@@ -48,7 +48,7 @@ class BacklogPoint(NamedTuple):
 
 
 class OverTime:
-    """Counters by interval. Their number is limited: too many intervals are joined into longer ones."""
+    """Counters by interval. If there are too many intervals, they are joined into longer ones."""
 
     def __init__(self, max_intervals: int) -> None:
         self._max_intervals, self._step = max_intervals, 0
