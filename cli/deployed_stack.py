@@ -135,7 +135,7 @@ class DeployedStack:
         return bool(self.outputs.tables) and self.settings().has_table(dataset)
 
     def control_stream(self, action: str, shards: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
-        """Invoke ``stream_control`` as a person: start, watch, stop or kill; no ``shards``: all of them."""
+        """Invoke ``stream_control`` as a person; ``action`` is start, watch, stop or kill. No ``shards``: all."""
         event = {"action": action, "shards": shards or {}, "manual": True}
         return self.invoke("stream_control", event)
 

@@ -1,8 +1,8 @@
-"""Local clouds: runs one, and lists the running clouds of this machine and what killed ones left.
+"""Runs a local cloud, and lists the running clouds of this machine and the remains of killed ones.
 
 Each has a lock, a file and a folder. The process of ``local up`` holds the lock of its stage as long as it lives, so
-the lock cannot be stale; its file stays. The file, a configuration of the AWS command line, says how programs reach the
-cloud; the folder has its buckets, ledger and logs.
+the lock cannot be stale; its file stays. The file is a configuration of the AWS command line, with which programs reach
+the cloud; the folder has its buckets, ledger and logs.
 """
 
 import fcntl

@@ -84,11 +84,12 @@ class ArrivalQueues(Construct):
                 },
             )
         )
-        # By its ARN, so that CDK adds no statement of its own: that one checks only the bucket's ARN, which has no
-        # account, and another account can recreate a deleted bucket (IAM User Guide, "The confused deputy problem").
+        # The queue is imported by its ARN, so that CDK adds no statement of its own: CDK's statement checks only the
+        # bucket's ARN, which has no account, and another account can recreate a deleted bucket (IAM User Guide, "The
+        # confused deputy problem").
         queue = sqs.Queue.from_queue_arn(self, "Destination", self.queue.queue_arn)
         bucket.add_event_notification(s3.EventType.OBJECT_CREATED, s3_notifications.SqsDestination(queue))
-        # S3 sends a test message when it is configured: the queue's policy must exist before.
+        # S3 sends a test message when the notification is configured, so the queue's policy must exist before.
         bucket.node.find_child("Notifications").node.add_dependency(self.queue)
         handler = Stack.of(self).node.find_child(NOTIFICATIONS_HANDLER_ID)
         group = add_log_group(self, "NotifierLogs")

@@ -14,8 +14,8 @@ WIDTH, HEIGHT = 8, 4
 """Size of a graph: three in a row, all on one screen (a row of the grid has 24 columns)."""
 METRIC_PERIOD = Duration.minutes(5)
 OwnMetric = Callable[..., cloudwatch.Metric]
-"""Returns a metric that a function writes, ``own(function, name)``: ``metric_of`` for one stage. ``router.telemetry``
-has its meaning, a test compares the names."""
+"""``own(function, name)`` returns a metric that a function writes: ``metric_of`` for one stage. ``router.telemetry``
+describes the metrics; a test compares the names."""
 
 
 def metric_of(

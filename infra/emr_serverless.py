@@ -69,7 +69,7 @@ class EmrApplication(Construct):
         spark_submit_parameters: str,
         timeout_minutes: int,
     ) -> None:
-        """``vcpus``, ``gigabytes``, ``runs``: maximum that all job runs may use at the same time. The rest is as in
+        """``vcpus``, ``gigabytes``, ``runs`` limit all job runs together. The other parameters are those of
         ``EmrLaunch``.
         """
         super().__init__(scope, name)
@@ -114,7 +114,7 @@ class EmrApplication(Construct):
             timeout_minutes=timeout_minutes,
             log_group=self.log.log_group_name,
             log_uri=event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else "",
-            # EMR keeps event logs for its Spark UI in its own place, under its own key.
+            # EMR keeps event logs for its Spark UI in its own storage, encrypted with its own key.
             keeps_event_logs=not settings.encryption.kms_key,
         )
 

@@ -20,8 +20,8 @@ from lake.settings import Settings
 DECRYPTS = frozenset(
     {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "s3:GetObject", "sqs:ReceiveMessage"}
 )
-"""Actions that need ``kms:Decrypt``. DynamoDB decrypts a table's key for each caller, for writes too (but who writes
-here also reads), and encrypts nothing for a caller
+"""Actions that need ``kms:Decrypt``. DynamoDB decrypts a table's key for each caller, for writes too (but
+every writer here also reads), and encrypts nothing for a caller
 (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html)."""
 ENCRYPTS = frozenset({"s3:PutObject", "sns:Publish", "sqs:SendMessage"})
 """Actions that need ``kms:GenerateDataKey`` and ``kms:Decrypt`` (Amazon SNS Developer Guide, "Managing Amazon SNS
@@ -60,7 +60,7 @@ def encrypt(stack: Stack, key_arn: str) -> None:
 def grant_key(settings: Settings, job_roles: Sequence[iam.Role], roles: Iterable[iam.Role]) -> None:
     """Let the roles use the keys of the settings, only through the services that they call.
 
-    ``roles`` have all of their other permissions by now, and include ``job_roles``.
+    ``roles`` include ``job_roles`` and already have all of their other permissions.
     """
     for key_arn in filter(None, (settings.input.kms_key, settings.encryption.bootstrap_key)):
         for role in job_roles:
@@ -81,7 +81,7 @@ def allow_key_as_used(role: iam.Role, key_arn: str) -> None:
 
 
 def allow_key(role: iam.Role, key_arn: str, decrypts: Collection[str], encrypts: Collection[str] = ()) -> None:
-    """Let ``role`` decrypt and encrypt by the key only through these services."""
+    """Let ``role`` decrypt and encrypt with the key, only through these services."""
     stack = Stack.of(role)
     for action, services in (("kms:Decrypt", decrypts), ("kms:GenerateDataKey", encrypts)):
         if services:

@@ -19,7 +19,7 @@ class Engines:
     """The engines of a stage, behind one interface."""
 
     def __init__(self, scope: Construct, parts: JobParts, functions: Mapping[str, RouterFunction]) -> None:
-        """Create what the settings name, and configure the functions that have the launch of a run."""
+        """Create the engines that the settings name, and pass the launch of a run to the functions that need it."""
         self.jobs = Jobs(scope, "Jobs", parts)
         """Glue's jobs, which every stage has, because a verification runs on them."""
         self.emr_batch = EmrBatch(scope, "Emr", parts) if parts.settings.batch.uses_emr else None

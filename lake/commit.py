@@ -166,12 +166,12 @@ def checksum_of(file: IO[bytes]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationResult(CommitDocument):
-    """The commit document of a published generation, with what only the publish shows."""
+    """The commit document of a published generation, with the values that only the publish yields."""
 
     published_at: str
     etags: dict[str, str]
-    """ETag of each object by its key, without quotes. A listing shows by it whether the object was replaced. It is not
-    a checksum."""
+    """ETag of each object by its key, without quotes. Another ETag in a listing means that the object was replaced. It
+    is not a checksum."""
 
 
 def write_result(

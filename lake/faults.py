@@ -222,7 +222,7 @@ def error_code(error: ClientError) -> str:
 
 @contextmanager
 def suppress_codes(*codes: str) -> Iterator[None]:
-    """``contextlib.suppress`` for the ``ClientError`` with one of these codes."""
+    """``contextlib.suppress`` for a ``ClientError`` with one of these codes."""
     try:
         yield
     except ClientError as error:

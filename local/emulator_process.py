@@ -1,8 +1,8 @@
 """The emulator's process: ``python -m local.emulator_process`` with the arguments of ``main``.
 
-Only this process imports the emulator, which reads the environment meanwhile. Its standard input is a pipe that the
-owner, the process that started the local cloud, holds open. At its end of file (the owner closed the cloud, or ended in
-any way) this process ends itself and everything it started.
+Only this process imports the emulator, which reads the environment on import. Its standard input is a pipe that the
+owner, the process that started the local cloud, holds open. At the end of the pipe (the owner closed the cloud, or
+ended in any way) this process ends itself and everything it started.
 """
 
 import asyncio

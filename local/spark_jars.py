@@ -1,6 +1,6 @@
-"""The jars with which Spark on this machine reads S3, downloaded once into the project's cache.
+"""Downloads jars for Spark on this machine once into the project's cache; by default the jars with which it reads S3.
 
-``spark_jars.sha256`` lists them with their SHA-256; other bytes are refused. Later calls need no network.
+``spark_jars.sha256`` lists the latter with their SHA-256; other bytes are refused. Later calls need no network.
 """
 
 import fcntl

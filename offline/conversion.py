@@ -71,7 +71,7 @@ class Conversion:
                 pool.shutdown(wait=True, cancel_futures=True)
 
     def _convert(self, pool: Executor, disk: Executor, files: Sequence[InputFile]) -> GroupOutcome:
-        """Convert the files of a group, again without those that fail, and publish them."""
+        """Convert the files of a group, without the ones that fail, and publish the result."""
         now, folder = datetime.now(UTC), next((item.folder for item in files if item.folder is not None), None)
         named = tuple(item.file for item in files)
         manifest = Manifest(new_manifest_id(now), Lane.BATCH, files[0].partition, iso_utc(now), named)
@@ -107,7 +107,7 @@ class Conversion:
     def _run_task(self, disk: Executor, written: list[Future[None]], task: Task) -> TaskResult:
         staging = self.output.staging(task.manifest)
         result = convert_task(task, staging)
-        # They are written to the disk while others are converted.
+        # The objects are written to the disk while other tasks convert.
         written += [disk.submit(synchronize, staging / item.bucket / item.key) for item in result.uploaded]
         self.on_read(sum(split.split.size for split in result.splits))
         return result

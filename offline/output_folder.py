@@ -1,8 +1,8 @@
 """The output folder: ``lake/`` and ``quarantine/`` for readers, ``_hybrid-router/`` for its own records.
 
-A manifest is committed by one rename of its commit document. Before it readers see nothing of the manifest; after it
-the next run completes the publish, until the manifest has no staging folder. So each file is converted once, whenever
-the process is killed.
+A manifest is committed by one rename of its commit document. Before it, readers see nothing of the manifest; after
+it, the next run completes the publish, until the manifest has no staging folder. So each file is converted once, no
+matter when the process is killed.
 """
 
 import fcntl

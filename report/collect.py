@@ -21,7 +21,7 @@ MAX_DAYS = 15
 
 
 def executions_of(ledger: Ledger, rows: Iterable[CostRow]) -> tuple[ExecutionFacts, ...]:
-    """The executions of cost rows, each with all of its job runs; one that was not planned has only these rows."""
+    """The executions of cost rows, each with all of its job runs; one without a plan has only these rows."""
     found, runs = defaultdict[str, list[CostRow]](list), defaultdict[str, list[CostRow]](list)
     for row in rows:
         found[row.execution or ""].append(row)
@@ -39,7 +39,7 @@ def read_days(ledger: Ledger, now: datetime) -> list[Day]:
 def execution_costs(ledger: Ledger, executions: Mapping[str, Mapping[str, Any]]) -> Iterator[CostRow]:
     """The cost rows of planned executions, on all days on which one of them can have had job runs, each read once.
 
-    ``executions``: by name the facts of plan and verdict.
+    ``executions`` maps their names to the facts of plan and verdict.
     """
     days = [_days(recorded) for recorded in executions.values() if "planned_at" in recorded]
     first, last = min((begin for begin, _ in days), default=date.max), max((end for _, end in days), default=date.min)

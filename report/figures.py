@@ -48,7 +48,7 @@ class BacklogPoint(NamedTuple):
 
 
 class OverTime:
-    """Counters by interval; too many intervals are joined into longer ones, so that its size is limited."""
+    """Counters by interval. If there are too many intervals, they are joined into longer ones."""
 
     def __init__(self, max_intervals: int) -> None:
         self._max_intervals, self._step = max_intervals, 0
@@ -90,7 +90,7 @@ class LaneFigures:
     latency: OverTime = field(default_factory=lambda: OverTime(MAX_INTERVALS))
     """Number of files by the seconds from arrival to publication, by interval of their arrival."""
     backlog: OverTime = field(default_factory=lambda: OverTime(MAX_CHANGES))
-    """Files and bytes that came, less those that left, by interval."""
+    """Change of the waiting files and bytes, by interval."""
     old_files: int = 0
     """Files that arrived long before the period and are in no chart."""
     again: int = 0
@@ -106,7 +106,7 @@ class LaneFigures:
         return percentiles(sum((counts for *_, counts in self.latency.intervals()), Counter()))
 
     def backlogs(self) -> list[BacklogPoint]:
-        """What waited at the end of each interval with a change, after a zero at the start."""
+        """The files and bytes that waited at the end of each interval with a change, after a zero at the start."""
         intervals = self.backlog.intervals()
         points = [BacklogPoint(start, 0, 0) for start, *_ in intervals[:1]]
         for _, end, change in intervals:
@@ -265,7 +265,7 @@ FAILED, OPEN, NOT_SETTLED = "FAILED", "OPEN", "not settled"
 class ExecutionFacts:
     name: str
     recorded: Mapping[str, Any]
-    """The facts of its plan and of its verdict, as the ledger has them; those of a missing part are missing."""
+    """The facts of its plan and of its verdict in the ledger, without a part that the ledger does not have."""
     job_runs: tuple[CostRow, ...] = ()
     """All of its job runs, including runs that ended on other days."""
 

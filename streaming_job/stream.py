@@ -305,7 +305,7 @@ class InboxStream:
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
         idle = now - self._last_work >= timedelta(minutes=self._context.settings.stream.idle_minutes)
         with self._changed:
-            # The look is checked first, because it may begin conversions until it ends.
+            # The look for urgent pointers is checked first, because it may begin conversions until it ends.
             is_quiet = self._look.done() and not self._look.exception() and self._error is None and not self._open
             ends = is_quiet and (row.stop_requested or not (in_window or not idle))
             self._stopping = ends or row.stop_requested or self._error is not None

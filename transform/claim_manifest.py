@@ -91,13 +91,13 @@ def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOu
 
 
 def _take_up(context: ConversionContext, row: ManifestRow) -> ManifestRow | None:
-    """Take up this run's claim that got no answer, with a whole lease. None: read the row again."""
+    """Take up this run's claim that got no answer, with a full lease. None: read the row again."""
     lease, is_live = timedelta(seconds=context.settings.batch.lease_seconds), True
     try:
         context.ledger.manifests.renew(row, context.clock(), lease)
     except LeaseLostError:
         is_live = False
-        # A round can be longer than a lease; the missing answer uses up no attempt all the same.
+        # A round can be longer than a lease; even then the missing answer uses up no attempt.
         ended = "its lease ended before this run continued"
         context.ledger.manifests.release(row, ended, context.clock(), counted=False)
     # Only one of two concurrent calls gets the claim.

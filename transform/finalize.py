@@ -21,7 +21,7 @@ from transform.task_model import ConversionContext, TaskResult
 
 
 def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult]) -> ConversionOutcome | None:
-    """Audit, commit and publish. None: the attempt was given up, so the manifest must be claimed again.
+    """Audit, commit and publish. Returns None if the attempt was given up: the manifest must be claimed again.
 
     Raises ``AuditError`` if the written data does not add up; ``LeaseLostError`` if the commit was refused;
     ``BotoCoreError`` or ``ClientError`` if S3 or the ledger did not answer. The caller then gives the attempt up, which

@@ -49,9 +49,9 @@ def give_up(
 ) -> None:
     """Release the manifest to QUEUED, then abort its uploads: in this order no commit of the attempt can follow.
 
-    Uploads that only a lost task attempt knows remain, and all of them if the row has changed, until they are aborted
-    after the manifest's commit. ``reason`` is for the row and its readers. ``exclusions`` is the key of the document
-    with the files that the next attempt skips. ``counted`` is whether the attempt uses up a try.
+    Some uploads remain until they are aborted after the manifest's commit: those that only a lost task attempt knows,
+    or all of them if the row has changed. ``reason`` is for the row and its readers. ``exclusions`` is the key of the
+    document with the files that the next attempt skips. ``counted`` is whether the attempt uses up a try.
     """
     if context.ledger.manifests.release(claim, reason, context.clock(), exclusions, counted=counted):
         _abort(context, uploaded)
@@ -117,7 +117,7 @@ def _plan_successors(context: ConversionContext, row: ManifestRow, now: datetime
 def common_fault(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
     """The fault of a task or file for which the whole manifest waits; None if denied files can be set apart.
 
-    They cannot be set apart if no other file was read, because one denied file then looks like a denied bucket. Nor if
+    They cannot be set apart if no other file was read, because one denied file then looks like a denied bucket, or if
     the manifest was published, because it is never superseded; its published generation stays visible meanwhile.
     """
     failures = [failure for result in results for failure in result.failures]

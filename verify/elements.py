@@ -24,7 +24,7 @@ RECORD_SEPARATOR = b"\x1e"
 OPENING = (b"{", b"[")
 PAIRS = {b"}": b"{", b"]": b"["}
 ENDS = {"array": (b",",), "object": (), "text": (b"\n", *OPENING)}
-"""Kind of element -> bytes outside of strings and brackets before which it ends."""
+"""Kind of element -> bytes outside strings and brackets before which it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ def _lines(
 
 
 class _Cursor:
-    """A place in a stream, with the bytes since the element began that ends there."""
+    """A position in a stream, with the bytes of the element from its begin to this position."""
 
     def __init__(self, stream: io.BufferedIOBase, offset: int, max_bytes: int) -> None:
         self._stream, self._data, self._offset = stream, b"", offset
-        """The offset is that of the data in the file."""
+        """``_offset`` is the offset of ``_data`` in the file."""
         self.at = 0
         """Index of the next byte in the data."""
         self._begin = self._start = self._end = 0
@@ -95,7 +95,7 @@ class _Cursor:
         return self._offset + self.at
 
     def find(self, pattern: re.Pattern[bytes]) -> bytes:
-        """Go to the next match, and return it; nothing at the end of the file."""
+        """Go to the next match and return it; empty at the end of the file."""
         while (found := pattern.search(self._data, self.at)) is None:
             self.at = len(self._data)
             self._keep()
@@ -119,7 +119,7 @@ class _Cursor:
         return Line(number, self._start, length, body, is_element=True)
 
     def lines(self, number: int) -> Iterator[Line]:
-        """Read lines from here on, where at least one byte is left."""
+        """Read lines from this position on; at least one byte must be left."""
         return _lines(unread(self._data[self.at :], self._stream), self.offset, number, self._max_bytes)
 
     def _keep(self) -> None:
@@ -131,7 +131,7 @@ class _Cursor:
 
 def _elements(cursor: _Cursor, number: int, *, concatenated: bool) -> Iterator[Line]:
     """All elements, and all lines after an array if only arrays have elements."""
-    # Outside of arrays, or inside of one: at its "first" element, at the "next" one after a comma, or "after" one.
+    # Outside arrays, or inside one: at its "first" element, at the "next" one after a comma, or "after" one.
     place = "outside"
     while mark := cursor.find(CONTENT):
         if place == "outside" and mark != b"[" and not concatenated:
@@ -158,7 +158,7 @@ def _elements(cursor: _Cursor, number: int, *, concatenated: bool) -> Iterator[L
 
 
 def _go_to_end(cursor: _Cursor, kind: str) -> None:
-    """Go to the end of an element. ``kind``: ``array`` for one of an array, ``object`` or ``text`` for any other."""
+    """Go to the end of an element. ``kind``: ``array`` if an array has it, else ``object`` or ``text``."""
     brackets, excess, in_string = bytearray(), 0, False
     while mark := cursor.find(IN_STRING if in_string else OUTSIDE):
         if (mark == b"\n") if in_string else (mark in ENDS[kind] and not brackets):

@@ -24,7 +24,7 @@ END_MARKER = "<!-- end of control plane -->"
 FUNCTIONS = ("divide", "sweep", "plan", "run_status", "catalog", "backfill", "hours", "settle")
 """In this order: each function finds the results of the previous ones."""
 PUBLISHED_BEFORE = ("hours", "settle")
-"""Functions that see DONE manifests: of the last hour, or of all hours."""
+"""Functions before which manifests are set DONE: those of the last hour for ``hours``, all for ``settle``."""
 MAX_DATASETS_OF_OTHERS = 10
 """With more datasets only the functions with a target are measured."""
 MIB = 1 << 20

@@ -1,4 +1,4 @@
-"""One function of the control plane on a night: its time, processor time and memory."""
+"""Measures the time, processor time and memory of one function of the control plane on a night."""
 
 import json
 import logging

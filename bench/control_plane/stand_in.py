@@ -1,4 +1,4 @@
-"""Table, buckets and Glue tables of a night behind HTTP on loopback.
+"""Serves the table, buckets and Glue tables of a night over HTTP on loopback.
 
 Every request waits for the assumed duration of a request to AWS.
 """
@@ -195,7 +195,7 @@ class StandIn(ThreadingHTTPServer):
         return (404, b"<Error><Code>NoSuchKey</Code></Error>") if found is None else (200, found)
 
     def publish(self, hour: str) -> None:
-        """Make the manifests of an hour DONE; an empty hour: all manifests."""
+        """Set the manifests of an hour DONE; all manifests if ``hour`` is empty."""
         changes = {"state": State.DONE.value, "finished_at": iso_utc(NOW)}
         for row in self._table.open_manifests():
             manifest, partition = row["id"]["S"], Partition.parse(row["partition"]["S"])
@@ -207,7 +207,7 @@ class StandIn(ThreadingHTTPServer):
                 self._table.close(row, TypeSerializer().serialize({**changes, "published": encode(published)})["M"])
 
     def statistics(self) -> tuple[Counter[str], int]:
-        """Return the requests since the last call, and the maximum of writes a second to a partition of the index."""
+        """Return the requests since the last call, and the maximum writes per second to one partition of the index."""
         counts, self._counts = self._counts, Counter()
         writes = max(self._table.index_writes.values(), default=0)
         self._table.index_writes.clear()

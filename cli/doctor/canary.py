@@ -133,7 +133,7 @@ class _Run:
 
 
 def run_canary(stack: DeployedStack, settings: Settings, athena: str | None = None) -> Answer:
-    """Print what it may cost, run it, return its findings; ``athena``: the workgroup that reads Iceberg tables."""
+    """Print what it may cost, run it and return its findings; ``athena`` is the workgroup for Iceberg tables."""
     jobs = canary_jobs(stack, settings)
     names, dollars = ", ".join(job.name for job in jobs), sum(job.dollars_per_minute for job in jobs)
     typer.echo(
@@ -165,8 +165,8 @@ class Canary:
     def run(self, jobs: Sequence[CanaryJob]) -> list[Finding]:
         """Run all jobs and return their findings.
 
-        Remains of earlier canaries are removed first, and this canary's at its end, even after an error or Ctrl-C.
-        Another canary that may be running is not disturbed.
+        Remains of earlier canaries are removed at the start, and those of this canary at the end, even after an error
+        or Ctrl-C. A canary that may still be running is not disturbed.
         """
         self._remove()
         try:

@@ -40,7 +40,7 @@ class Readiness(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     name: str
-    """What was checked; a canary's check has the name of its job before it."""
+    """What was checked; the name of a canary's check begins with the name of its job."""
     state: Readiness
     text: str
 
@@ -52,10 +52,10 @@ MIN_NODE = 22
 ANSWER_SECONDS = 10
 
 
-def finding_of(name: str, look: Callable[[], object]) -> Finding:
-    """OK with ``look``'s text; not reachable after an error of AWS, skipped after ``NotFoundError``, else to do."""
+def finding_of(name: str, check: Callable[[], object]) -> Finding:
+    """Return OK with ``check``'s text, or the state that its error means: skipped, not reachable, or to do."""
     try:
-        return Finding(name, Readiness.OK, str(look() or ""))
+        return Finding(name, Readiness.OK, str(check() or ""))
     except NotFoundError as error:
         return Finding(name, Readiness.SKIPPED, str(error))
     except AWS_ERRORS as error:

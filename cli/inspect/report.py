@@ -129,7 +129,7 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         made_at=iso_utc(now),
         figures=figures,
         costs=costs,
-        # A night has job runs on several days.
+        # The job runs of a night can end on several days.
         executions=executions_of(stack.ledger, costs.job_runs),
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
         metered=metered_by(stack, day, day),

@@ -37,8 +37,8 @@ class StreamRuns(Protocol):
     def start(self, shard: str, row: StreamRow, now: datetime) -> str | None:
         """Start a run at ``now`` (aware) and return its id; None if one exists already.
 
-        ``row``, the shard's, was read before. Callers at the same time get the same run, even if the service does not
-        list it yet. Raises ``TransientError`` if the job cannot start now.
+        ``row`` is the shard's row as the caller has read it. Concurrent callers get the same run, even if the service
+        does not list it yet. Raises ``TransientError`` if the job cannot start now.
         """
 
     def end_cause(self, row: StreamRow) -> str:
@@ -188,7 +188,7 @@ def max_workers(worker_type: str) -> int:
 @dataclass(frozen=True, slots=True)
 class Bill:
     id: str
-    """The id by which the job run held its leases; for an interval of a streaming job with ``#`` and its begin."""
+    """The id by which the job run held its leases; for an interval of a streaming job with ``#`` and its start."""
     run: str | None
     """URI of the run document that the job run was started for; None if it had none."""
     engine: Engine

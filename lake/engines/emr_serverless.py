@@ -39,8 +39,8 @@ STREAMING = "STREAMING"
 """The mode of a run without an end of its own (EMR Serverless API reference, StartJobRun)."""
 STREAM_LAUNCH = "STREAM_LAUNCH"
 BATCH_LAUNCH = "BATCH_LAUNCH"
-"""Environment variables with an ``EmrLaunch``: of the functions that start a streaming run on EMR Serverless, and of
-``plan``."""
+"""Environment variables with an ``EmrLaunch``: the first for the functions that start a streaming run on EMR
+Serverless, the second for ``plan``."""
 NO_RETRIES = 1
 """Maximum number of failed attempts of a streaming run in an hour: 1 means no retries (Amazon EMR Serverless User
 Guide, "Job resiliency"). A second attempt would have the id of the first one, which holds manifests; instead
@@ -69,9 +69,10 @@ HEAP_SIXTEENTHS = 10
 START_SETTLES = timedelta(minutes=1)
 """Assumed time after which a started run is in the list of runs, or its start was abandoned."""
 RETRIED_ERRORS = frozenset({"ConflictException", "ValidationException"})
-"""Answers to StartJobRun after which the start is retried: the application may be just stopping, or the same request of
-another caller not be answered yet (assumed: AWS says only "conflict in the current state of the resource"). An invalid
-request gets the second code too; its error persists, and the watch of the stream notifies people."""
+"""Answers to StartJobRun after which the start is retried: the application may be stopping, or the same request from
+another caller may not have been answered yet (assumed: AWS documents only "conflict in the current state of the
+resource"). An invalid request gets the second code too; its error persists, and the watch of the stream notifies
+people."""
 IMMEDIATELY = 0
 """Grace period of a cancelled run in seconds: the run was already asked to end (Amazon EMR Serverless User Guide, "EMR
 Serverless job run cancellation with grace period"; the default of a streaming run is 120)."""
@@ -238,7 +239,7 @@ class EmrStreamRuns:
             return None
         if row.started_at is not None and now - datetime.fromisoformat(row.started_at) < START_SETTLES:
             return row.started_run
-        # Each run that was started or has begun changes the row, and another deployment has another launch.
+        # The row changes with each run that is started or begins, and the launch with each deployment.
         start = f"{self.job} {self.launch} {row.run} {row.started_run}"
         token = hashlib.sha256(start.encode()).hexdigest()
         try:

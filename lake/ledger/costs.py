@@ -56,7 +56,7 @@ def divide_cost(micro_dollars: int, converted: Sequence[CostShare], weights: Seq
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow(Bill):
-    """A bill and its price. A streaming job has one for each interval that it has metered. Ids are unique in a day."""
+    """A bill and its price. A streaming job has one for each metered interval. Ids are unique within a day."""
 
     lane: Lane
     micro_dollars: int
@@ -210,7 +210,7 @@ class Executions(Rows):
         return {**row.get("plan", {}), **row.get("verdict", {})}
 
     def record_settled(self, execution: str, facts: dict[str, Any], now: datetime) -> None:
-        """Store or overwrite an execution's facts for the list of the last days, with ``name``."""
+        """Store or overwrite an execution's facts, and its name, for the list of the last days."""
         key, expires_at = Key(SETTLED, f"{facts['planned_at']}#{execution}"), int((now + SETTLED_FOR).timestamp())
         self._table.update(key, assign={"facts": {"name": execution, **facts}, EXPIRY: expires_at})
 

@@ -77,7 +77,7 @@ class Stream(Rows):
         if row.started_run == run:
             return
         starting = {"starts": row.starts + 1, "started_run": run, "started_at": iso_utc(now)}
-        # Refused if another caller has counted another run, or this one.
+        # The write is refused if another caller has counted this run or another one.
         known = same(started_run=row.started_run)
         self._table.update(self._key, assign=starting, remove=("start_failure",), conditions=known)
 

@@ -126,7 +126,7 @@ class Manifests(Rows):
         )
         names = ("attempt", "owner", "claim_nonce", "earlier_owners", "lease_until")
         changes = {name: encode(getattr(claimed, name)) for name in names}
-        current = self._update(row, _opened(row, claimed.state, now, **changes))
+        current = self._update(row, _opening_changes(row, claimed.state, now, **changes))
         if current and (current.state, current.claim_nonce) != (State.RUNNING, claimed.claim_nonce):
             return None
         return claimed
@@ -146,7 +146,7 @@ class Manifests(Rows):
         """
         if row.state != State.RUNNING:
             return False
-        changes = _opened(row, State.QUEUED, now, reason=reason, lease_until=0)
+        changes = _opening_changes(row, State.QUEUED, now, reason=reason, lease_until=0)
         if exclusions is not None:
             changes["exclusions"] = exclusions
         if not counted:
@@ -159,7 +159,7 @@ class Manifests(Rows):
 
         Returns the row after it. Raises ``LeaseLostError`` if the claim no longer holds.
         """
-        changes = _opened(claim, State.PUBLISHING, now, document=encode(document))
+        changes = _opening_changes(claim, State.PUBLISHING, now, document=encode(document))
         key, conditions = manifest_row_key(claim.id), still_held(claim, now)
         if not self._table.update(key, assign=changes, remove=["reason"], conditions=conditions):
             current = self.current(claim.id)
@@ -207,7 +207,7 @@ class Manifests(Rows):
             raise InvalidInputError(
                 f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be reprocessed; wait until it ends"
             )
-        changes = _opened(
+        changes = _opening_changes(
             replace(row, lane=Lane.BATCH),
             State.QUEUED,
             now,
@@ -288,8 +288,8 @@ class Manifests(Rows):
         return row
 
 
-def _opened(row: ManifestRow, state: State, now: datetime, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
-    """What a transition to an open state changes: the state, its time, its place in the index, and ``changes``."""
+def _opening_changes(row: ManifestRow, state: State, now: datetime, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
+    """The attributes of a transition to an open state: the state, its time, its entry in the index, and ``changes``."""
     return {"state": state, "changed_at": iso_utc(now), **open_attributes(row, state), **changes}
 
 

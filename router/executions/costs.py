@@ -18,10 +18,10 @@ def record_costs(services: Services, run: str, execution: str, rows: Sequence[Ma
     """Record the missing costs of the job runs of ``run``, the URI of a run document. Idempotent.
 
     ``rows`` are its manifests. They name the job runs as their holders, so the next call makes up for a lost one.
-    ``job_run`` is one more job run, which may have held no manifest; empty if none is known. Job runs that were started
-    for another run document are left to that one. The sweep awaits bills that are not final. No error here holds up a
-    conversion. The last status of a run is followed by no other call, so the sweep also records costs after an error
-    that can pass.
+    ``job_run`` is one more job run, which may have held no manifest; empty if none is known. A job run that was started
+    for another run document is recorded with that document. The sweep awaits bills that are not final. No error here
+    holds up a conversion. No other call follows the last status of a run, so after an error that can pass the sweep
+    records the cost of ``job_run``.
     """
     held = [owner for row in rows for owner in (*row.earlier_owners, row.owner) if owner]
     try:
@@ -40,7 +40,7 @@ def record_costs(services: Services, run: str, execution: str, rows: Sequence[Ma
 def record_cost(
     services: Services, bill: Bill, execution: str, rows: Sequence[ManifestRow], *, estimate: bool = False
 ) -> bool:
-    """Record the cost of a job run whose run has the manifests ``rows``. False: the bill is not final yet.
+    """Record the cost of a job run whose run has the manifests ``rows``. Returns False if the bill is not final yet.
 
     With ``estimate``, a bill that is not final is recorded as it is. Idempotent.
     """

@@ -39,7 +39,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     write the ledger or ended too early; if the run did not begin, they get only its fault, as the run itself records
     it.
 
-    With ``engine``, the engine of the last job run, the answer has the engine of the next one; ``failed`` says whether
+    With ``engine``, the engine of the last job run, the answer has the engine of the next one; ``failed`` is whether
     the last job run failed. Raises ``InvalidInputError`` if ``run`` is not the URI of an existing run document.
     """
     prefix = f"s3://{services.resources.control_bucket}/"

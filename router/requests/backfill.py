@@ -86,7 +86,7 @@ class ListingProgress:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all is listed."""
+        """Whether all prefixes have been listed."""
         return self.prefix == len(self.prefixes)
 
 
@@ -96,9 +96,9 @@ NOT_BEGUN = ListingProgress()
 def find_unrecorded(
     services: Services, request: ListingRequest, progress: ListingProgress, time: timedelta
 ) -> ListingProgress:
-    """List at least one page, for ``time``, and record what the ledger does not know; returns the new progress.
+    """List for ``time``, but at least one page, and record files that the ledger does not know; returns the progress.
 
-    A repetition records nothing twice. A page with arrivals whose owner may still be alive is to be visited once more
+    A repetition records nothing twice. A page with arrivals whose owner may still be alive must be visited again
     after ``WAIT_FOR_OWNERS``, unless the request leaves them to the sweep. Raises ``OwnershipError`` if files from
     before the wait still have no owner; ``InvalidInputError`` if ``max_datasets`` has no room for the dataset, and the
     request does not leave files without an owner; botocore's errors.
@@ -235,7 +235,7 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 handler = lambda_handler(backfill, answers_refusals=True)
 """``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> ``{"token",
-"waitSeconds", "known", ...}`` with the ``TOTALS``; ``token`` is null when all is listed."""
+"waitSeconds", "known", ...}`` with the ``TOTALS``; ``token`` is null when the listing is complete."""
 
 
 def _parse(given: object, services: Services) -> dict[str, Any]:

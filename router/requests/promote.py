@@ -209,9 +209,9 @@ def find_queued(
 
 
 def promote_outcome(row: ManifestRow | None) -> tuple[str, str]:
-    """The count of a manifest, and the reason if its files are not moved now.
+    """The name of the count that a manifest adds to, and the reason if its files are not moved now.
 
-    ``row`` was read consistently, and is None if there is none. A manifest that was tried before is promoted like any
+    ``row`` was read consistently; None if the ledger has no row. A manifest that was tried before is promoted like any
     other: its successors have all attempts, unreadable files are detected again, and what the stream lane cannot
     convert returns to the batch lane.
     """

@@ -39,9 +39,9 @@ from router.telemetry import logger
 TIME_PER_CALL = timedelta(minutes=5)
 """Time after which no further hours of a selection are begun; shorter than the function's timeout."""
 MANIFESTS_AT_ONCE = 1_000
-"""Number of manifests for which further hours are begun together. An hour of small files can have 10,000, which take up
-to 20 s to queue."""
-MAX_LOOKS = 2_000
+"""Hours are visited together until they have this number of manifests. An hour of small files can have 10,000, which
+take up to 20 s to queue."""
+MAX_CHECKED_FILES = 2_000
 """Maximum number of files that a dry run checks: each is a request, and a manifest's files are checked in sequence."""
 
 LINES_RESUBMITTED = (
@@ -53,7 +53,7 @@ EXAMPLE = (
     '{"manifests": ["<id>"]}, {"files": ["s3://bucket/key"]} or '
     '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}, with "request": "<a new id>"'
 )
-PASSED_OVER = REPLACED | {State.ABANDONED}
+SKIPPED_STATES = REPLACED | {State.ABANDONED}
 """States in which a listed row is neither queued nor counted: other manifests have its files."""
 REPROCESS_COUNTS = ("queued", "open", "repeated", "converted", "ignored", "unusable", "unknown", "files", "bytes")
 """Manifests by outcome; ``unknown`` and ``ignored`` also count files without a manifest. ``files`` and ``bytes`` are
@@ -64,7 +64,7 @@ REQUEST_ID = re.compile(r"\S{1,128}")
 
 @dataclass(frozen=True, slots=True)
 class ReprocessProgress:
-    """What the invocations for a selection have done."""
+    """The progress of the invocations for a selection."""
 
     counts: dict[str, int] = field(default_factory=dict)
     queued: Selection | None = None
@@ -77,8 +77,8 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Queue manifests that are FAILED, or DONE without some of their files, for the batch lane.
 
     The next generation reads every file of the manifest again. What the manifest has published stays until then, and
-    longer if a file is gone. With ``"all": true`` also DONE manifests that left out nothing. A dry run writes nothing,
-    and looks for files that are gone. Idempotent: a repetition with the same ``request`` queues nothing twice. Raises
+    longer if a file is gone. ``"all": true`` also queues DONE manifests that left out nothing. A dry run writes nothing
+    and checks whether files are gone. Idempotent: a repetition with the same ``request`` queues nothing twice. Raises
     ``InvalidInputError`` with what to pass if the input is not valid.
     """
     fields = parse_fields(event, FIELDS, "reprocess", EXAMPLE)
@@ -124,7 +124,7 @@ class Reprocessing:
     queued: Selection | None
     """Includes every manifest that this request queued, or would queue in a dry run; None if there is none."""
     visited: set[str] = field(default_factory=set)
-    looks: int = 0
+    checked_files: int = 0
 
     def queue_named(self, manifest: str, files: Files) -> Mapping[str, Files]:
         """Queue a manifest. For a superseded one, return its successors with ``files``, or all of them for None."""
@@ -159,7 +159,7 @@ class Reprocessing:
                     return visited
                 for page in follow(ledger, manifests, on_damage=count_damage):
                     # The pages include the successors of superseded manifests.
-                    rows = (row for _, row in page if row is not None and row.state not in PASSED_OVER)
+                    rows = (row for _, row in page if row is not None and row.state not in SKIPPED_STATES)
                     in_parallel(self.queue, rows)
                 manifests, visited = [], hour
         return None
@@ -215,9 +215,9 @@ class Reprocessing:
 
     def _describe_input(self, row: ManifestRow) -> str:
         """Which files are gone or archived, by listing versions, which needs no permission to read them."""
-        if self.looks + row.files > MAX_LOOKS:
+        if self.checked_files + row.files > MAX_CHECKED_FILES:
             return "; its files were not checked: pass fewer manifests to check them"
-        self.looks += row.files
+        self.checked_files += row.files
         resources = self.services.resources
         try:
             manifest = read_manifest(self.services.s3, resources.control_bucket, row, resources.file_buckets)
@@ -267,10 +267,10 @@ def _hours(services: Services, selection: Selection, after: Partition | None) ->
 
 
 def reprocess_outcome(row: ManifestRow | None, request: str, *, every: bool) -> tuple[str, str]:
-    """The count of a manifest, and the reason if it is not to be queued.
+    """The name of the count that a manifest adds to, and the reason if it is not to be queued.
 
-    ``row`` was read consistently, and is None if there is none. Only a manifest that has ended is queued, and only once
-    for a request: a repetition finds its id in the row.
+    ``row`` was read consistently; None if the ledger has no row. Only a manifest that has ended is queued, and only
+    once for a request: a repetition finds its id in the row.
     """
     if row is None or row.state == State.ABANDONED:
         return "unknown", "is not in the ledger: check the id; explain shows those of a file"

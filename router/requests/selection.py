@@ -51,7 +51,7 @@ class Selection:
         return (self.first is None or self.first <= hour) and (self.last is None or hour <= self.last)
 
     def fields(self) -> dict[str, str]:
-        """The fields of a request that ``parse_selection`` reads."""
+        """Return the selection as the fields that ``parse_selection`` reads."""
         fields = {"dataset": self.dataset, "from": self.first, "to": self.last}
         return {name: value for name, value in fields.items() if value is not None}
 

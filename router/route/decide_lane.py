@@ -192,7 +192,7 @@ def decide_lanes(
             logger.warning("lane not decided: the event is redelivered", key=arrival.key, error=str(error))
             return NO_ANSWER
 
-    # Only for requests are threads worth their time.
+    # Threads are worth their time only for requests.
     requests = any(rule.urgent.tags or rule.urgent.metadata for rule in services.settings.datasets)
     decisions = dict(zip(files, in_parallel(decide, files) if requests else map(decide, files), strict=True))
     _log_not_read(not_read)

@@ -71,7 +71,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     earlier = services.ledger.executions.facts(execution)
     if earlier.get("settled_at", "") > iso_utc(tally.now):
         raise TransientError(f"a later settle has recorded a verdict on execution {execution} meanwhile: settle again")
-    # The start time: of two concurrent settles, the one that read the rows later decides.
+    # The start time is recorded: of two concurrent settles, the later one to start decides.
     decided = {"settled_at": iso_utc(tally.now), "late_minutes": minutes_late(earlier, services.clock())}
     recorded = {"planned_at": summary["plannedAt"], **earlier, **asdict(verdict), **decided}
     answer = _record(services, execution, tally, verdict, recorded)

@@ -137,10 +137,10 @@ class PublishedManifests:
     def find_damage(self, services: Services) -> tuple[int, list[DamagedObject]]:
         """The number of damaged objects, including lost commit documents, and the first ``MAX_NAMED_OBJECTS`` of them.
 
-        It lists folders, 1,000 objects to a request, and never needs more requests than one listing per manifest.
-        Only if a listing differs from a row's digest, the manifest's documents are read to find the objects that
-        differ; a foreign object under its prefix is not damage. The documents are those of the generation that is
-        published by then; a manifest that is open again is skipped. Raises ``ClientError`` if S3 or DynamoDB refused a
+        It lists folders, 1,000 objects per request, and never needs more requests than one listing per manifest.
+        If a listing differs from a row's digest, the manifest's documents are read to find the objects that differ; a
+        foreign object under its prefix is not damage. The documents belong to the generation that is published by
+        then; a manifest that is open again is skipped. Raises ``ClientError`` if S3 or DynamoDB refused a
         request.
         """
         listings = [

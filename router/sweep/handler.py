@@ -178,7 +178,7 @@ def record_late_bills(repair: Repair) -> None:
 
 
 def _record_cost(services: Services, job_run: str, *, estimate: bool) -> bool:
-    """As ``costs.record_cost``; also False without a bill, or if a person started the job run without a document."""
+    """Like ``costs.record_cost``; also False without a bill, or if a person started the job run without a document."""
     bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
     if bill is None or bill.run is None:
         return False

@@ -84,7 +84,7 @@ def changed_code(stack: DeployedStack, name: str, changes: dict[str, tuple[str, 
 
 
 def problems(findings: list[Finding], job: str) -> dict[str, str]:
-    """What to do by check."""
+    """What to do, by check."""
     to_do = (item for item in findings if item.state is Readiness.TO_DO and item.name.startswith(f"{job}: "))
     return {item.name.removeprefix(f"{job}: "): item.text for item in to_do}
 

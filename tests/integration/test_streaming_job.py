@@ -19,7 +19,7 @@ BODY = b'{"a":1.10,"b":"x"}\nbroken\n{"c":null,"d":[1, 2]}\n'
 def test_both_jobs_give_the_same_lake(
     world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Given manifests of one file, micro-batches of one pointer, and a folder whose name is different in a URI
+    # Given manifests of one file, micro-batches of one pointer, and a folder whose name is escaped in a URI
     (folder := tmp_path / "a folder").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)

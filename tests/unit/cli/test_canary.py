@@ -1,4 +1,4 @@
-"""``doctor --canary``: its findings, and that it leaves nothing, however it ends. Its jobs are tested end to end.
+"""The findings of ``doctor --canary``, and that it leaves nothing, however it ends. Its jobs are tested end to end.
 
 moto answers for ``--athena``; no query is executed.
 """

@@ -103,7 +103,7 @@ def test_the_rows_of_a_day_are_read_once_for_all_nights(stack: DeployedStack, mo
     monkeypatch.setattr(type(stack.ledger.costs), "of_days", lambda _, *args: count(*args))
     # When
     nights = read_costs(stack.ledger, date(2026, 11, 11), date(2026, 11, 19), "day").nights
-    # Then: for the sums, and for the nights
+    # Then each day is read once for the sums and once for the nights
     assert [night.job_runs for night in nights] == [1] * 9
     assert max(Counter(asked).values()) == 2
 

@@ -66,7 +66,7 @@ def test_a_field_that_the_scheduler_refuses_is_named(expression: str, expected: 
         ("at(2026-11-20T22:00:00)", (), None, 24, None),
     ],
 )
-def test_an_expression_has_times_of_day_days_a_longest_pause_and_a_description(
+def test_an_expression_has_times_of_day_days_a_maximum_pause_and_a_description(
     expression: str, times: tuple[int, ...], days: Iterable[int] | None, hours: float, words: str | None
 ) -> None:
     schedule = Schedule.parse(expression)

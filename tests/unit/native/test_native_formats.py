@@ -48,7 +48,7 @@ def test_a_damaged_file_is_read_up_to_its_damage(compress: Compress) -> None:
         ([1, (20 - 10) << 3, 7], "it needs a dictionary: compress it without one"),
     ],
 )
-def test_what_the_header_of_a_zstd_frame_asks_for_is_named(header: list[int], reason: str) -> None:
+def test_a_reason_names_what_the_header_of_a_zstd_frame_requires(header: list[int], reason: str) -> None:
     frame = b"\x28\xb5\x2f\xfd" + bytes(header) + compress_zstd(ROWS)[6:]
     assert reason in str(read_file(frame).counts[0].error)
 

@@ -92,7 +92,7 @@ def test_a_dry_run_counts_the_archived_objects_without_an_owner(deployment: Depl
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_objects_outside_of_the_range_are_not_found(deployment: Deployment, hours: int) -> None:
+def test_objects_outside_the_range_are_not_found(deployment: Deployment, hours: int) -> None:
     modified = deployment.put("orders/a.json")
     hour = f"{modified + timedelta(hours=hours):%Y-%m-%dT%H}"
     matching_rule = Mock(return_value=(None, "orders"))

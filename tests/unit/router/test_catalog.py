@@ -87,7 +87,7 @@ def test_new_columns_are_appended_and_nothing_of_another_writer_is_removed(deplo
     assert changed(deployment) == {}
 
 
-def test_a_table_that_is_there_and_not_shown_is_reported(deployment: Deployment) -> None:
+def test_an_existing_table_that_glue_does_not_show_is_reported(deployment: Deployment) -> None:
     # Given a table that Glue reports as existing on creation, and as missing on a read
     table_of(deployment, "a")
     hidden = deployment.glue._error("EntityNotFoundException", "GetTable")

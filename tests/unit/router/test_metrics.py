@@ -33,7 +33,7 @@ def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> No
     assert recorded(lambda: settled(deployment), *manifests, *files) == [2, 0, 1, 2, 1]
 
 
-def test_an_action_that_learns_of_no_shard_records_nothing(deployment: Deployment) -> None:
+def test_an_action_without_the_state_of_a_shard_records_nothing(deployment: Deployment) -> None:
     # Given a window that was opened after the window of the execution that stops its runs
     act(deployment, "start")
     metrics.clear_metrics()

@@ -209,7 +209,7 @@ def test_hours_of_few_manifests_are_visited_together(deployment: Deployment, mon
     deployment.patch.setattr(handler_module, "follow", followed := Mock(wraps=handler_module.follow))
     # When
     assert ask(deployment, dataset="orders")["queued"] == 12
-    # Then: it does not wait for the requests of one hour after the other
+    # Then it does not wait for the requests of one hour before those of the next
     assert followed.call_count == 1
 
 
@@ -284,6 +284,6 @@ def test_repaired_lines_are_not_searched_in_the_input(deployment: Deployment) ->
 
 
 def test_the_number_of_checks_is_bounded(deployment: Deployment) -> None:
-    deployment.patch.setattr(handler_module, "MAX_LOOKS", 1)
+    deployment.patch.setattr(handler_module, "MAX_CHECKED_FILES", 1)
     manifest = converted(deployment, put(deployment, "a"), put(deployment, "b"))
     assert "its files were not checked" in dry_run(deployment, manifest)

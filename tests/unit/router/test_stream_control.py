@@ -55,7 +55,7 @@ def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deploym
     assert runs(deployment) == ["RUNNING"]
 
 
-def test_an_engine_that_is_down_when_the_window_begins_costs_it_no_watch(deployment: Deployment) -> None:
+def test_a_window_that_begins_while_the_engine_is_down_is_watched(deployment: Deployment) -> None:
     # Given a Glue that refuses the start for longer than the execution retries it
     down = Mock(side_effect=ClientError({"Error": {"Code": "InternalServiceException"}}, "StartJobRun"))
     with deployment.patch.context() as patched:

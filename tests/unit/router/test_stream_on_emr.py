@@ -134,7 +134,7 @@ def test_a_run_that_has_failed_before_it_began_is_replaced_after_a_minute(deploy
 
 
 def test_a_start_whose_answer_was_lost_is_repeated(deployment: Deployment, emr: FakeEmr) -> None:
-    # Given a run of which only the service knows, and that the list does not have yet
+    # Given a run that only the service knows and that its list does not have yet
     assert start(deployment)
     emr.unlisted.update(emr.runs)
     # When a window begins, and then a person starts the stream at once
@@ -145,7 +145,7 @@ def test_a_start_whose_answer_was_lost_is_repeated(deployment: Deployment, emr: 
 
 
 def test_a_run_that_ended_unnoticed_does_not_prevent_another_one(deployment: Deployment, emr: FakeEmr) -> None:
-    # Given a run of which only the service knows, and that has failed before it began
+    # Given a run that only the service knows and that failed before it began
     start(deployment)
     emr.end("FAILED")
     deployment.wait(START_SETTLES)
@@ -158,7 +158,7 @@ def test_a_run_that_ended_unnoticed_does_not_prevent_another_one(deployment: Dep
 
 
 def test_another_deployment_starts_its_own_run(deployment: Deployment, emr: FakeEmr) -> None:
-    # Given a run that has failed at once, and whose start was not recorded
+    # Given a run that failed at once and whose start was not recorded
     start(deployment)
     emr.end("FAILED")
     # When

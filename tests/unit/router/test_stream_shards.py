@@ -69,7 +69,7 @@ def test_all_shards_share_a_window_and_each_ends_by_itself(deployment: Deploymen
     assert act(deployment, "stop")["stopping"] == {"1": ["jr_1"], "2": ["jr_2"], "3": ["jr_3"]}
     end_runs(deployment, "2")
     waits(deployment, "2")
-    # And without room for its remaining work, which the sweep then starts
+    # And there is no room for its remaining work, for which the sweep then starts a run
     deployment.glue.quota_is_full = True
     assert act(deployment, "stop", {"2": []}) == {"running": False, "windowOver": True, "stopped": True, "stopping": {}}
     deployment.glue.quota_is_full = False

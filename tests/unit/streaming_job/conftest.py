@@ -93,7 +93,7 @@ class StreamLane:
         return name
 
     def point(self, manifest: str, *, urgent: bool = False) -> None:
-        """Put a pointer to the manifest; it may be a further one."""
+        """Put a pointer to the manifest, in addition to any that it has."""
         key = pointer_key(manifest, f"{len(self.pointers()):04d}", urgent=urgent)
         self.world.raw_s3.put_object(Bucket="control", Key=key, Body=json.dumps({"manifest": manifest}).encode())
 
@@ -110,7 +110,7 @@ class StreamLane:
         self.end_portions()
 
     def look(self) -> None:
-        """One check of the inbox, and the end of its portions."""
+        """One look for urgent pointers, and the end of its portions."""
         self.run.look_for_urgent()
         self.end_portions()
 

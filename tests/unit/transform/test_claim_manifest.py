@@ -159,7 +159,7 @@ def test_a_claim_without_an_answer_uses_up_no_attempt_if_its_lease_ends_during_t
     # When the next round of the run begins only after the end of the lease
     world.wait(timedelta(minutes=11))
     claim = claim_or_finish(context, row.id)
-    # Then it has its attempt
+    # Then the manifest still has its last attempt
     assert isinstance(claim, ManifestRow)
     assert (claim.attempt, claim.tries, world.row(row.id).state) == (3, 2, State.RUNNING)
 

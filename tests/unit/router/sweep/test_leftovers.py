@@ -107,7 +107,7 @@ def test_deletions_continue_where_the_last_sweep_ran_out_of_time(deployment: Dep
     assert deleted == [0, 3, 3, 0]
 
 
-def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(deployment: Deployment) -> None:
+def test_a_grace_period_can_become_longer_after_the_last_deletion(deployment: Deployment) -> None:
     repair = Repair(deployment.services, deployment.now)
     repair.save_position(leftovers.LISTING, {"after": iso_utc(deployment.now)})
     query = LedgerTable.query

@@ -173,7 +173,7 @@ def test_a_listing_of_the_input_continues_after_the_last_page_of_a_killed_sweep(
     assert [file.key for file in deployment.waiting_files()] == KEYS
 
 
-def test_no_repair_starves_where_all_use_their_time(deployment: Deployment) -> None:
+def test_no_repair_starves_when_all_use_their_time(deployment: Deployment) -> None:
     # Given repairs that use all the time they get and then fail
     begun, budgets = deployment.now, []
 

@@ -64,7 +64,7 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
     assert owned_keys(deployment) == ["landing-orders/a.json", "visits/a.json"]
 
 
-def test_a_page_of_folders_that_took_long_counts(deployment: Deployment) -> None:
+def test_a_slow_page_of_folders_is_not_listed_in_vain(deployment: Deployment) -> None:
     # Given a folder of a new dataset, and a listing whose one page takes the time that is left for folders
     deployment.put("visits/a.json")
     work = repair(deployment)
@@ -157,7 +157,7 @@ def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(deployment: 
     assert owned_keys(deployment) == keys
 
 
-def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(deployment: Deployment) -> None:
+def test_a_round_of_recent_days_that_never_ends_leaves_time_for_old_ones(deployment: Deployment) -> None:
     # Given more files of today, by the clock of S3, than a sweep has time for, and one file of an old day
     now = deployment.put("orders/2026/01/02/a.json")
     today = [f"orders/{now:%Y/%m/%d}/{number:02}.json" for number in range(20)]

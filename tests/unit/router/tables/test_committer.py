@@ -256,7 +256,7 @@ def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment:
     assert (row.applied, row.pending) == (2, None)
 
 
-def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_before(deployment: Deployment) -> None:
+def test_an_hour_that_a_rebuild_lists_again_is_not_removed_with_the_earlier_batch(deployment: Deployment) -> None:
     row = tabled(deployment)
     rebuild_table(deployment.services, "orders")
     # Given a process that adds the hour to the table while another rebuild begins
