@@ -138,8 +138,8 @@ def test_an_error_is_judged_by_its_structure(error: Exception, judgement: tuple[
 )
 def test_an_answer_of_a_proxy_is_a_network_error(service: str, operation: str, status: int) -> None:
     # Given a client, and a proxy that answers instead of the service
-    session: Any = boto3.Session("key", "secret", region_name="eu-central-1")
-    client = refuse_proxies(session).client(service)
+    session: Any = refuse_proxies(boto3.Session("key", "secret", region_name="eu-central-1"))
+    client = session.client(service)
     body: Any = HTTPResponse(io.BytesIO(b"<html>Log in</html>"), preload_content=False)
     headers: Any = HeadersDict({"Content-Type": "text/html"})
     page = AWSResponse("https://aws", status, headers, body)

@@ -9,6 +9,7 @@ import pytest
 
 from lake.ledger import Published
 from lake.manifest import Lane, ObjectVersion, Partition
+from lake.successors import follow
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
 from router.plan.handler import plan
@@ -202,11 +203,11 @@ def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(deplo
     assert ask(deployment, **{"from": "2026-11-20"})["repeated"] == 1
 
 
-def test_hours_of_few_manifests_are_visited_together(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hours_of_few_manifests_are_visited_together(deployment: Deployment) -> None:
     # Given: a dataset with one manifest in each hour
     for hour in range(12):
         failed(deployment, str(hour), partition=replace(PARTITION, hour=hour))
-    deployment.patch.setattr(handler_module, "follow", followed := Mock(wraps=handler_module.follow))
+    deployment.patch.setattr(handler_module, "follow", followed := Mock(wraps=follow))
     # When
     assert ask(deployment, dataset="orders")["queued"] == 12
     # Then it does not wait for the requests of one hour before those of the next
