@@ -307,7 +307,7 @@ class InboxStream:
         with self._changed:
             # The look for urgent pointers is checked first, because it may begin conversions until it ends.
             is_quiet = self._look.done() and not self._look.exception() and self._error is None and not self._open
-            ends = is_quiet and (row.stop_requested or not (in_window or not idle))
+            ends = is_quiet and (row.stop_requested or (idle and not in_window))
             self._stopping = ends or row.stop_requested or self._error is not None
             self._changed.notify_all()
         if not ends:
