@@ -173,7 +173,7 @@ RULES: dict[str, dict[str, Mutation]] = {
             lambda row, request, every: reprocess_outcome(row, f"not {request}", every=every),
         )
     },
-    "overnight": {"record a cost again": changed("lake.ledger.costs.Costs._record", "encode(row)", "encode(row), ()")},
+    "overnight": {"record a cost again": changed("lake.ledger.costs.Costs._record", "NEW", "()")},
     "all expired": {"fail where nothing can be converted": replaced(f"{MANIFESTS}.keep_published", Manifests.fail)},
 }
 """Each removed rule and its mutation, by the scenario that needs it."""
