@@ -32,7 +32,7 @@ from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.preflight import check_environment
 from transform.source import DeniedFileError, UnreadableFileError
-from transform.task_model import Task, TaskResult
+from transform.task_model import ConversionContext, Task, TaskResult
 
 
 def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> ManifestRow | ConversionOutcome | None:
@@ -128,13 +128,19 @@ def test_a_live_lease_is_kept_until_its_run_has_ended(
         assert world.row(row.id).reason == f"run {holder} ended during attempt 1 without reporting a result"
 
 
-def test_a_claim_without_an_answer_is_continued_once(world: World) -> None:
-    # Given a second attempt, whose claim was applied without an answer
+def with_unanswered_claim(world: World) -> tuple[ManifestRow, ConversionContext]:
+    """A manifest after one attempt, and the run whose next claim of it was applied without an answer."""
     row, context = after_attempts(world, world.queued("a.json"), 1), context_of(world)
     world.faults.reset()
     world.faults.lose_answer_of = 1
     with pytest.raises(ReadTimeoutError):
         claim_or_finish(context, row.id)
+    return row, context
+
+
+def test_a_claim_without_an_answer_is_continued_once(world: World) -> None:
+    # Given a second attempt, whose claim was applied without an answer
+    row, context = with_unanswered_claim(world)
     # When, Then a process that only shares the id of the run is kept out
     held = ConversionOutcome(row.id, HELD, reason="run jr_1 is working on it")
     assert given(world, row.id) == held
@@ -151,11 +157,7 @@ def test_a_claim_without_an_answer_is_continued_once(world: World) -> None:
 
 def test_a_claim_without_an_answer_uses_up_no_attempt_if_its_lease_ends_during_the_round(world: World) -> None:
     # Given the last attempt, whose claim was applied without an answer
-    row, context = after_attempts(world, world.queued("a.json"), 1), context_of(world)
-    world.faults.reset()
-    world.faults.lose_answer_of = 1
-    with pytest.raises(ReadTimeoutError):
-        claim_or_finish(context, row.id)
+    row, context = with_unanswered_claim(world)
     # When the next round of the run begins only after the end of the lease
     world.wait(timedelta(minutes=11))
     claim = claim_or_finish(context, row.id)
